@@ -1,0 +1,1 @@
+"""Foreign transcripts; none yet."""

@@ -1,0 +1,301 @@
+"""The state of a deck: small frozen facts, folded from events by the reducer.
+
+Values are replaced, never changed, so ``is`` tells what changed. Times are milliseconds of the
+session's clock. Mappings are copied on write; treat them as read-only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Literal
+
+import msgspec
+
+from forkdeck.model.events.session import RuleGranted
+from forkdeck.model.events.tool import ApprovalAsked
+from forkdeck.model.ids import PARENT
+from forkdeck.model.items import Chunk, Item, ToolFacts
+from forkdeck.model.shared_list import SharedList
+from forkdeck.model.usage import NO_COST, Cost, Usage
+from forkdeck.model.words import (
+    TERMINAL,
+    ForkStatus,
+    ForkTool,
+    Level,
+    MessageKind,
+    Mode,
+    Outcome,
+    SeedMode,
+    Severity,
+    Verdict,
+)
+from forkdeck.model.work import FileChange
+
+
+class HistoryEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """One message of a run's history, as it was or will be sent."""
+
+    role: Literal["user", "assistant"]
+    kind: MessageKind
+    message: msgspec.Raw
+    stop_reason: str = ""
+    message_id: str = ""
+    inherited_blocks: int = 0
+    turn: int = 0
+    """The turn it belongs to."""
+
+
+class Delay(msgspec.Struct, frozen=True):
+    """Why a run waits, and until when."""
+
+    reason: str
+    until_ms: int | None = None
+    attempt: int = 1
+    attempts: int | None = None
+    message: str = ""
+
+
+class CacheFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """The cache verdict of a run: of its first request, and the saving it brought."""
+
+    verdict: Verdict
+    read_tokens: int | None = None
+    expected_tokens: int | None = None
+    saved_usd: Decimal | None = None
+    difference: str = ""
+
+
+class HeadFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """The recorded request head of a run."""
+
+    sha256: str
+    model: str
+    effort: str | None = None
+    thinking: str | None = None
+    context_tokens: int | None = None
+    head_tokens: int | None = None
+
+
+class TurnFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """The turn a run is in, or its last one."""
+
+    turn: int = 0
+    running: bool = False
+    started_at_ms: int = 0
+    outcome: Literal["completed", "failed", "interrupted"] | None = None
+    reason: str = ""
+    remedy: str = ""
+
+
+class Counters(msgspec.Struct, frozen=True):
+    """What a run did itself; ``turns`` counts steps."""
+
+    turns: int = 0
+    tool_calls: int = 0
+    tool_errors: int = 0
+    denials: int = 0
+
+
+class RunState(msgspec.Struct, frozen=True, kw_only=True):
+    """One agent conversation: the parent or a fork."""
+
+    run: str
+    transcript: SharedList[Item] = SharedList()
+    history: SharedList[HistoryEntry] = SharedList()
+    stream: SharedList[Chunk] = SharedList()
+    """The answer that is being streamed; empty between answers."""
+    tools: tuple[ToolFacts, ...] = ()
+    """Calls that are running now, in start order."""
+    turn: TurnFacts = TurnFacts()
+    counters: Counters = Counters()
+    usage: Usage = Usage()
+    cost: Cost = NO_COST
+    context_tokens: int | None = None
+    """Prompt and answer of the last request: what the next one begins with."""
+    cache: CacheFacts | None = None
+    delay: Delay | None = None
+    head: HeadFacts | None = None
+    requested: bool = False
+    """A request is out and has no byte yet."""
+    cut_attempts: int = 0
+
+
+class WorktreeFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """A write fork's worktree."""
+
+    path: str
+    inside: str
+    base: str
+    level: Level
+    dirty: bool = False
+    not_visible: int = 0
+    exists: bool = True
+    kept_why: str = ""
+
+
+class WorkFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """A fork's saved work and what became of it."""
+
+    ref: str
+    commit: str
+    base: str
+    commits: int = 0
+    patch: str | None = None
+    applied_ref: str | None = None
+    """The undo ref, while it is applied."""
+    discarded: bool = False
+    refused: str = ""
+    """Why the last apply was refused."""
+    conflicts: tuple[str, ...] = ()
+
+
+class ForkState(msgspec.Struct, frozen=True, kw_only=True):
+    """One fork beside its run's conversation (``state.runs[handle]``)."""
+
+    handle: str
+    batch: str
+    index: int
+    name: str
+    task: str
+    seed: SeedMode
+    from_run: str
+    depth: int
+    write: bool
+    queued_at_ms: int
+    status: ForkStatus = "QUE"
+    model: str | None = None
+    effort: str | None = None
+    agent_type: str | None = None
+    private: bool = False
+    max_turns: int | None = None
+    timeout_s: float | None = None
+    budget_usd: str | None = None
+    started_at_ms: int | None = None
+    ended_at_ms: int | None = None
+    boundary: int = 0
+    inherited_messages: int = 0
+    inherited_tokens: int | None = None
+    outcome: Outcome | None = None
+    reason: str = ""
+    remedy: str = ""
+    report: str = ""
+    degraded: bool = False
+    owed: bool = False
+    """It needs the person: ASK, FAIL, PART, INTR, or a DONE nobody has read (NEW)."""
+    owed_at_ms: int | None = None
+    delivered: bool = False
+    steering: tuple[str, ...] = ()
+    """Messages that wait for the next tool boundary."""
+    mode: Mode | None = None
+    worktree: WorktreeFacts | None = None
+    files: tuple[FileChange, ...] = ()
+    files_watched: bool = True
+    work: WorkFacts | None = None
+
+    @property
+    def settled(self) -> bool:
+        """Whether the fork is in a terminal state."""
+        return self.status in TERMINAL
+
+
+class BatchState(msgspec.Struct, frozen=True, kw_only=True):
+    """The forks of one call."""
+
+    batch: str
+    tool: ForkTool
+    run: str
+    call: str | None
+    handles: tuple[str, ...]
+    max_concurrency: int
+    background: bool
+    ended: bool = False
+    prefix_tokens: int | None = None
+    estimate_usd: tuple[str, str] | None = None
+    base_commit: str | None = None
+    dirty_files: int | None = None
+
+
+class Ask(msgspec.Struct, frozen=True, kw_only=True):
+    """A parked request of a run."""
+
+    run: str
+    at_ms: int
+    event: ApprovalAsked
+
+
+class Notice(msgspec.Struct, frozen=True, kw_only=True):
+    """Something the person should know."""
+
+    at_ms: int
+    severity: Severity
+    what: str
+    kept: str = ""
+    remedy: str = ""
+
+
+class QueuedPrompt(msgspec.Struct, frozen=True):
+    """A prompt that waits for the parent's turn to end."""
+
+    prompt: str
+    text: str
+
+
+class SessionFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """What holds for the whole session."""
+
+    session: str = ""
+    title: str = ""
+    started_at: str = ""
+    cwd: str = ""
+    project: str = ""
+    branch: str | None = None
+    git_head: str | None = None
+    dirty_files: int | None = None
+    model: str = ""
+    mode: Mode = "default"
+    budget_usd: Decimal | None = None
+    simulated: str | None = None
+    level: Level | None = None
+    level_why: str = ""
+    level_remedy: str = ""
+    closed: bool = False
+    format_version: int = 0
+
+
+class UndoEntry(msgspec.Struct, frozen=True):
+    """Something ``u`` can take back, newest last."""
+
+    kind: Literal["apply", "discard", "turn"]
+    run: str
+    ref: str
+    label: str
+
+
+class DeckState(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything a deck shows; the value of a reducer's fold."""
+
+    session: SessionFacts = SessionFacts()
+    runs: Mapping[str, RunState] = msgspec.field(default_factory=dict[str, RunState])
+    forks: Mapping[str, ForkState] = msgspec.field(default_factory=dict[str, ForkState])
+    """By handle, in order of admission."""
+    batches: Mapping[str, BatchState] = msgspec.field(default_factory=dict[str, BatchState])
+    asks: tuple[Ask, ...] = ()
+    """Open requests, oldest first."""
+    prompts: tuple[QueuedPrompt, ...] = ()
+    shell_notes: tuple[str, ...] = ()
+    """Texts that go into the next user slot of the parent: shell output, applies."""
+    rules: tuple[RuleGranted, ...] = ()
+    notices: tuple[Notice, ...] = ()
+    undo: tuple[UndoEntry, ...] = ()
+    seq: int = 0
+    at_ms: int = 0
+
+    @property
+    def parent(self) -> RunState:
+        """The parent conversation; an empty one before the session opened."""
+        return self.runs.get(PARENT) or RunState(run=PARENT)
+
+
+EMPTY = DeckState()
+"""The state before any event."""

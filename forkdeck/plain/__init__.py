@@ -1,0 +1,1 @@
+"""Line and JSON faces of the store."""

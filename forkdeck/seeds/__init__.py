@@ -1,0 +1,1 @@
+"""Seed policies and requests."""

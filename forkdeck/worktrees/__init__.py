@@ -1,0 +1,1 @@
+"""Worktrees of write forks."""
