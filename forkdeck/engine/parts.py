@@ -1,0 +1,94 @@
+"""What a live deck is made of. The command line composes it; every module of the engine reads it."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from forkdeck.config.instructions import Instruction
+from forkdeck.config.rules import Rule
+from forkdeck.config.settings import Settings
+from forkdeck.model.events.session import SessionOpened
+from forkdeck.model.events.tool import ApprovalAsked
+from forkdeck.model.ports import (
+    Clock,
+    Enforcement,
+    Gate,
+    PriceBook,
+    Provider,
+    Workspace,
+    Worktrees,
+)
+from forkdeck.model.tooling import ToolSpec
+from forkdeck.model.ports import Tool
+from forkdeck.model.words import Answer
+from forkdeck.seeds.head import RequestHead
+from forkdeck.sessionlog.paths import SessionPaths
+from forkdeck.store.hub import Hub
+
+
+class Person(Protocol):
+    """Answers requests in place of someone at the keyboard; a scenario's scripted person."""
+
+    async def answer(self, asked: ApprovalAsked) -> tuple[Answer, str] | None:
+        """Return the answer and its reason, or None to have the request denied."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class EngineParts:
+    """Everything a live deck needs, behind ports where it touches the world.
+
+    Attributes:
+        hub: Takes every event; its state is the deck's.
+        clock: All time.
+        provider: The endpoint.
+        gate: The one gate of that endpoint and key.
+        prices: Prices and facts of models.
+        settings: The settings in force.
+        paths: The session's own directory.
+        tools: The built-in tools that run in a workspace.
+        specs: Every tool the model sees, in the fixed order of the request head.
+        parent_workspace: What the parent sees of the machine.
+        fork_workspace: Makes a read-only fork's view, by its handle.
+        enforcement: What the host enforces.
+        opened: The log's first line, for a new session; ignored when one is resumed.
+        head: The parent's stored head when a session is resumed; None builds one.
+        worktrees: Worktrees of write forks; None when there is no git here.
+        instructions: The project's own texts, quoted as data in the first message.
+        rules: Rules of the settings, already parsed.
+        trusted: Whether the project's agent files and profiles may be used.
+        attached: Whether a person can answer requests.
+        person: Answers instead, when nobody is attached.
+        places: Directory of the leases for this working directory's concurrency places; None
+            counts this process alone.
+        trust: Trusts the project's files as they are now and says what that means.
+        rng: Randomness of spacing; seeded in tests.
+    """
+
+    hub: Hub
+    clock: Clock
+    provider: Provider
+    gate: Gate
+    prices: PriceBook
+    settings: Settings
+    paths: SessionPaths
+    tools: Mapping[str, Tool]
+    specs: Sequence[ToolSpec]
+    parent_workspace: Workspace
+    fork_workspace: Callable[[str], Workspace]
+    enforcement: Enforcement
+    opened: SessionOpened
+    head: RequestHead | None = None
+    worktrees: Worktrees | None = None
+    instructions: Sequence[Instruction] = ()
+    rules: Sequence[Rule] = ()
+    trusted: bool = False
+    attached: bool = True
+    person: Person | None = None
+    places: Path | None = None
+    trust: Callable[[], str] | None = None
+    rng: random.Random = field(default_factory=random.Random)

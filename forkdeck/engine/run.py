@@ -1,0 +1,158 @@
+"""One running conversation, parent or fork: what the engine holds of it beside the folded state.
+
+`RunLoop`, `Asker` and `Dispatcher` work on a `Run`; its messages are decoded once and shared by
+reference between a parent and its forks, so they must never be changed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from forkdeck.engine.limits import Limits
+from forkdeck.model.events.turn import MessageAdded
+from forkdeck.model.ids import PARENT
+from forkdeck.model.ports import ModelFacts, Workspace
+from forkdeck.model.raw import JsonDict, from_raw, to_raw
+from forkdeck.model.tooling import ReadMarks
+from forkdeck.model.words import MessageKind
+from forkdeck.seeds.head import RequestHead
+from forkdeck.seeds.request import block_count
+from forkdeck.store.hub import Hub
+
+
+@dataclass(frozen=True)
+class Slot:
+    """Text that goes into the next user message of a run, and the forks it delivers."""
+
+    blocks: tuple[JsonDict, ...] = ()
+    delivers: tuple[str, ...] = ()
+    shown: str = ""
+
+
+@dataclass(frozen=True)
+class Policy:
+    """What a run may do, narrower than the session's rules.
+
+    Attributes:
+        kind: ``parent``, ``look`` (a read-only fork) or ``write`` (a fork with its own worktree).
+        tools: Names of the tools it may call; None: all of them.
+        denied: Names of tools it may not call, from a profile.
+        name: Whose rule this is, for refusals.
+    """
+
+    kind: Literal["parent", "look", "write"] = "parent"
+    tools: frozenset[str] | None = None
+    denied: frozenset[str] = frozenset()
+    name: str = ""
+
+
+@dataclass
+class Warmth:
+    """What a run's next request should find in the endpoint's cache."""
+
+    tokens: int | None = None
+    """Prompt tokens of the request it extends; None when not known."""
+    at_ms: int | None = None
+    """When that request was sent; the entry lives five minutes from then."""
+    cold: str = ""
+    """Why nothing can be expected, when that is known beforehand."""
+    shared_tokens: int | None = None
+    """Of `tokens`, what was inherited; the first step's saving is capped by it."""
+
+
+@dataclass
+class Run:
+    """A conversation that is driven now.
+
+    Attributes:
+        run: Its id.
+        depth: 0 for the parent, 1 for its forks.
+        messages: Decoded messages in history order; neighbours may have one role.
+        record: Canonical positions that its next request must extend.
+        shared_positions: How many of them are the parent's.
+        shared_marks: Flat block indexes to mark while no own request is out.
+        previous_mark: Last block of the run's previous request.
+        texts: Texts of its own answers, oldest first.
+        partial: Text of the answer that is being streamed.
+        calls: Running tool calls by call id; cancelling one ends only that tool.
+        cancelled: Why a running call was cancelled, by call id.
+        stop: A limit that was reached: the next step is the last one.
+    """
+
+    run: str
+    depth: int
+    head: RequestHead
+    facts: ModelFacts
+    workspace: Workspace
+    policy: Policy
+    limits: Limits
+    batch: str | None = None
+    marks: ReadMarks = field(default_factory=ReadMarks)
+    messages: list[JsonDict] = field(default_factory=list[JsonDict])
+    record: Sequence[bytes] = ()
+    shared_positions: int = 0
+    shared_marks: tuple[int, ...] = ()
+    previous_mark: int | None = None
+    previous_message_id: str | None = None
+    warmth: Warmth = field(default_factory=Warmth)
+    steps: int = 0
+    texts: list[str] = field(default_factory=list[str])
+    partial: str = ""
+    calls: dict[str, asyncio.Task[object]] = field(default_factory=dict[str, asyncio.Task[object]])
+    cancelled: dict[str, str] = field(default_factory=dict[str, str])
+    denials: dict[str, int] = field(default_factory=dict[str, int])
+    notes: list[str] = field(default_factory=list[str])
+    stop: str = ""
+    started_ms: int = 0
+    opened: Callable[[], None] | None = None
+    """Called once, at the first byte of its first answer."""
+    slot: Callable[[], Slot] | None = None
+    """Gives what else goes into its next user message."""
+
+    @property
+    def is_parent(self) -> bool:
+        """Whether this is the parent conversation."""
+        return self.run == PARENT
+
+    @property
+    def blocks(self) -> int:
+        """Blocks in the messages now."""
+        return block_count(self.messages)
+
+    def take(self, event: MessageAdded, hub: Hub) -> None:
+        """Append a user message to the log, the state and the messages to be sent."""
+        hub.append(event)
+        self.messages.append(from_raw(event.message))
+
+    def user_message(
+        self,
+        kind: MessageKind,
+        blocks: Sequence[JsonDict],
+        *,
+        text: str = "",
+        delivers: tuple[str, ...] = (),
+    ) -> MessageAdded:
+        """Make the event of a user message of this run."""
+        return MessageAdded(
+            run=self.run,
+            kind=kind,
+            message=to_raw({"role": "user", "content": list(blocks)}),
+            text=text,
+            delivers=delivers,
+        )
+
+    def cancel_calls(self, why: str) -> int:
+        """Cancel the running tool calls only; returns how many there were."""
+        running = [call for call, task in self.calls.items() if not task.done()]
+        for call in running:
+            self.cancelled[call] = why
+            self.calls[call].cancel()
+        return len(running)
+
+
+def text_block(text: str) -> JsonDict:
+    """Return a text block."""
+    return {"type": "text", "text": text}

@@ -1,0 +1,104 @@
+"""Widths of text in terminal cells, and cutting text by them.
+
+Pure functions over `unicodedata`; used by the transcript rows and by every widget that lays out
+text itself. Text is expected to be neutralised already: a control character counts one cell,
+because it stands on the screen as one replacement glyph.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterator
+from functools import lru_cache
+
+ELLIPSIS = "…"
+
+_JOINERS = {0x200B, 0x200C, 0x200D, 0x2060, 0xFEFF}
+
+
+@lru_cache(maxsize=4096)
+def char_width(char: str) -> int:
+    """Return the cells of one character: 0 (combining, joiner), 1, or 2 (wide)."""
+    code = ord(char)
+    if code < 0x300:
+        return 1
+    if code in _JOINERS or 0xFE00 <= code <= 0xFE0F or 0xE0100 <= code <= 0xE01EF:
+        return 0
+    if unicodedata.category(char) in ("Mn", "Me") or 0x1160 <= code <= 0x11FF:
+        return 0
+    return 2 if unicodedata.east_asian_width(char) in "WF" else 1
+
+
+def cell_width(text: str) -> int:
+    """Return the cells `text` takes."""
+    if text.isascii():
+        return len(text)
+    return sum(map(char_width, text))
+
+
+def split_cells(text: str, cells: int) -> tuple[str, str]:
+    """Split `text` so that the first part takes at most `cells`; a wide character never breaks."""
+    if cells <= 0:
+        return "", text
+    if text.isascii():
+        return text[:cells], text[cells:]
+    used = 0
+    for index, char in enumerate(text):
+        used += char_width(char)
+        if used > cells:
+            return text[:index], text[index:]
+    return text, ""
+
+
+def cut_end(text: str, cells: int, mark: str = ELLIPSIS) -> str:
+    """Return `text`, or its beginning and `mark` when it takes more than `cells`."""
+    if cells <= 0:
+        return ""
+    if cell_width(text) <= cells:
+        return text
+    return split_cells(text, cells - cell_width(mark))[0].rstrip() + mark if cells > 1 else mark
+
+
+def cut_path(path: str, cells: int, mark: str = ELLIPSIS) -> str:
+    """Return `path`, or its end cut at a separator: ``…/http/retry.py``."""
+    if cell_width(path) <= cells:
+        return path
+    parts = path.split("/")
+    for start in range(1, len(parts)):
+        shorter = f"{mark}/" + "/".join(parts[start:])
+        if cell_width(shorter) <= cells:
+            return shorter
+    return cut_end(parts[-1], cells, mark)
+
+
+def fit(text: str, cells: int, mark: str = ELLIPSIS) -> str:
+    """Return `text` cut or padded with blanks to exactly `cells`."""
+    shown = cut_end(text, cells, mark)
+    return shown + " " * (cells - cell_width(shown))
+
+
+def wrap(text: str, cells: int) -> list[str]:
+    """Break one logical line into rows of at most `cells`, at blanks where there are any.
+
+    Blanks at a break are dropped; a word longer than a row is broken. Never returns an empty
+    list, and never a row wider than `cells` unless one character alone is wider.
+    """
+    if cell_width(text) <= cells:
+        return [text]
+    return list(_rows(text, max(1, cells)))
+
+
+def _rows(text: str, cells: int) -> Iterator[str]:
+    rest = text
+    while cell_width(rest) > cells:
+        head, tail = split_cells(rest, cells)
+        if not head:
+            head, tail = rest[0], rest[1:]
+        elif not tail.startswith(" "):
+            at = head.rfind(" ")
+            if at > 0 and head[:at].strip():
+                head, tail = head[:at], head[at + 1 :] + tail
+        yield head.rstrip(" ") or head
+        rest = tail.lstrip(" ")
+    if rest:
+        yield rest
