@@ -1,4 +1,4 @@
-"""What a live deck is made of. The command line composes it; every module of the engine reads it."""
+"""What a live deck is made of: the command line composes it, the whole engine reads it."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from forkdeck.model.ports import (
     Gate,
     PriceBook,
     Provider,
+    Tool,
     Workspace,
     Worktrees,
 )
 from forkdeck.model.tooling import ToolSpec
-from forkdeck.model.ports import Tool
 from forkdeck.model.words import Answer
 from forkdeck.seeds.head import RequestHead
 from forkdeck.sessionlog.paths import SessionPaths

@@ -15,12 +15,15 @@ from forkdeck.engine.limits import Limits
 from forkdeck.model.events.turn import MessageAdded
 from forkdeck.model.ids import PARENT
 from forkdeck.model.ports import ModelFacts, Workspace
+from forkdeck.model.prefix import message_blocks
 from forkdeck.model.raw import JsonDict, from_raw, to_raw
 from forkdeck.model.tooling import ReadMarks
 from forkdeck.model.words import MessageKind
 from forkdeck.seeds.head import RequestHead
 from forkdeck.seeds.request import block_count
 from forkdeck.store.hub import Hub
+
+THINKING = ("thinking", "redacted_thinking")
 
 
 @dataclass(frozen=True)
@@ -63,7 +66,7 @@ class Warmth:
     """Of `tokens`, what was inherited; the first step's saving is capped by it."""
 
 
-@dataclass
+@dataclass(eq=False)
 class Run:
     """A conversation that is driven now.
 
@@ -79,6 +82,8 @@ class Run:
         partial: Text of the answer that is being streamed.
         calls: Running tool calls by call id; cancelling one ends only that tool.
         cancelled: Why a running call was cancelled, by call id.
+        notes: Texts for its next user message.
+        delivering: Forks whose reports stand in the results that are about to be sent.
         stop: A limit that was reached: the next step is the last one.
     """
 
@@ -105,10 +110,11 @@ class Run:
     cancelled: dict[str, str] = field(default_factory=dict[str, str])
     denials: dict[str, int] = field(default_factory=dict[str, int])
     notes: list[str] = field(default_factory=list[str])
+    delivering: list[str] = field(default_factory=list[str])
     stop: str = ""
     started_ms: int = 0
     opened: Callable[[], None] | None = None
-    """Called once, at the first byte of its first answer."""
+    """Called once, at the first byte of its next answer."""
     slot: Callable[[], Slot] | None = None
     """Gives what else goes into its next user message."""
 
@@ -121,6 +127,32 @@ class Run:
     def blocks(self) -> int:
         """Blocks in the messages now."""
         return block_count(self.messages)
+
+    def estimated_tokens(self) -> int:
+        """Rough tokens of the next prompt: what was measured, and four characters each beyond."""
+        if self.warmth.tokens is None or self.previous_mark is None:
+            return self.head.estimated_tokens + _characters(self.messages) // 4
+        return self.warmth.tokens + _characters(self._unsent()) // 4
+
+    def _unsent(self) -> list[JsonDict]:
+        """Return the messages behind the last request."""
+        start = 0
+        for index, message in enumerate(self.messages):
+            start += block_count([message])
+            if self.previous_mark is not None and start > self.previous_mark + 1:
+                return self.messages[index:]
+        return []
+
+    def watch_opening(self, opened: Callable[[], None]) -> None:
+        """Call `opened` as well at the first byte of the answer that is asked for now."""
+        before = self.opened
+
+        def both() -> None:
+            if before is not None:
+                before()
+            opened()
+
+        self.opened = both
 
     def take(self, event: MessageAdded, hub: Hub) -> None:
         """Append a user message to the log, the state and the messages to be sent."""
@@ -144,6 +176,18 @@ class Run:
             delivers=delivers,
         )
 
+    def drop_thinking(self) -> None:
+        """Leave all thinking out of what will be sent: another model cannot read it.
+
+        The log keeps it; only the messages of this process change, whole messages that would be
+        empty included, so the order of roles stays valid once neighbours are joined.
+        """
+        kept: list[JsonDict] = []
+        for message in self.messages:
+            blocks = [b for b in message_blocks(message) if b.get("type") not in THINKING]
+            kept.append({"role": message["role"], "content": blocks})
+        self.messages[:] = kept
+
     def cancel_calls(self, why: str) -> int:
         """Cancel the running tool calls only; returns how many there were."""
         running = [call for call, task in self.calls.items() if not task.done()]
@@ -151,6 +195,10 @@ class Run:
             self.cancelled[call] = why
             self.calls[call].cancel()
         return len(running)
+
+
+def _characters(messages: Sequence[JsonDict]) -> int:
+    return sum(len(str(message.get("content"))) for message in messages)
 
 
 def text_block(text: str) -> JsonDict:

@@ -25,6 +25,12 @@ class WithdrawPrompt(_Intent, frozen=True, kw_only=True):
     prompt: str
 
 
+class NoteTyping(_Intent, frozen=True, kw_only=True):
+    """The prompt holds text now, or is empty again; an idle parent is not woken meanwhile."""
+
+    typing: bool
+
+
 class RunShell(_Intent, frozen=True, kw_only=True):
     """Run ``!command`` as typed, in the work view."""
 
@@ -146,6 +152,7 @@ class TrustProject(_Intent, frozen=True, kw_only=True):
 Intent: TypeAlias = (
     SendPrompt
     | WithdrawPrompt
+    | NoteTyping
     | RunShell
     | InterruptParent
     | ResendTurn

@@ -210,6 +210,10 @@ class StartFacts(msgspec.Struct, frozen=True, kw_only=True):
     """Whether there are credentials for a live session."""
     missing: str = ""
     """Without credentials: what was looked for, and how to set a key."""
+    trust: str = ""
+    """``trusted``, ``changed`` or ``untrusted``; empty when the project has no such files."""
+    trust_files: tuple[tuple[str, str], ...] = ()
+    """(path relative to the project, content) of each file that trust is about."""
 
 
 class DeckFactory(Protocol):
@@ -378,6 +382,8 @@ class Enforcement(msgspec.Struct, frozen=True, kw_only=True):
     why: str = ""
     remedy: str = ""
     notes: tuple[str, ...] = ()
+    private_proc: bool = True
+    """Whether a fresh ``/proc`` can be mounted; without it host processes stay visible."""
 
 
 class Workspace(Protocol):

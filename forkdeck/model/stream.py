@@ -64,6 +64,8 @@ class Completed(msgspec.Struct, frozen=True, kw_only=True):
     usage: Usage | None
     message_id: str
     refusal: str | None = None
+    unreadable_calls: tuple[str, ...] = ()
+    """Ids of tool_use blocks whose input was cut off: never run, answered with an error."""
 
 
 StreamPart: TypeAlias = Opened | TextPart | ThinkingPart | CallPart | Completed

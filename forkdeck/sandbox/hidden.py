@@ -36,9 +36,7 @@ def candidates(
     """
     paths = [home / name for name in _IN_HOME]
     paths.extend(own)
-    paths.extend(
-        home / text[2:] if text.startswith("~/") else Path(text) for text in extra if text
-    )
+    paths.extend(home / text[2:] if text.startswith("~/") else Path(text) for text in extra if text)
     return tuple(dict.fromkeys(path for path in paths if path.is_absolute()))
 
 

@@ -20,6 +20,7 @@ MountKind: TypeAlias = Literal["ro", "rw", "hidden", "tmp"]
 """Read-only, writable, an empty place over something secret, or the run's private scratch."""
 
 _MAX_LINKS = 40
+_MAX_CHARACTERS = 4096
 
 
 class Mount(msgspec.Struct, frozen=True):
@@ -117,7 +118,7 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
 
 def covers(directory: str, path: str) -> bool:
     """Tell whether `path` is `directory` or lies below it (both normalised)."""
-    return path == directory or directory == "/" or path.startswith(directory + "/")
+    return directory in {path, "/"} or path.startswith(directory + "/")
 
 
 def join(directory: str, relative: str) -> str:
@@ -140,6 +141,8 @@ class _Walk:
             raise PathRefused("The path is empty.", "Give a file or directory.")
         if "\0" in path:
             raise PathRefused("The path contains a NUL character.")
+        if len(path) > _MAX_CHARACTERS:
+            raise PathRefused(f"The path is longer than {_MAX_CHARACTERS} characters.")
         text = path if path.startswith("/") else f"{self._view.cwd}/{path}"
         self._todo = text.split("/")[::-1]
         while self._todo:
@@ -184,7 +187,10 @@ class _Walk:
         self._links += 1
         if self._links > _MAX_LINKS:
             raise PathRefused(f"{path}: too many links.")
-        target = os.readlink(link)  # noqa: PTH115 - Path would drop a trailing slash
+        try:
+            target = os.readlink(link)  # noqa: PTH115 - Path would drop a trailing slash
+        except OSError as error:
+            raise ToolError(f"{path}: it changed while it was looked at.") from error
         if target.startswith("/"):
             self._at, self._mode = "/", stat.S_IFDIR
         self._todo.extend(target.split("/")[::-1])

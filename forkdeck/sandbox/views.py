@@ -15,7 +15,7 @@ import msgspec
 
 from forkdeck.errors import SandboxError
 from forkdeck.sandbox import gitdirs, hidden
-from forkdeck.sandbox.view import Mount, View
+from forkdeck.sandbox.view import Mount, MountKind, View
 
 SHARED = "/tmp/forkdeck"  # an inside path
 """Inside directory of a run's own spill files and of its forks' reports, read-only."""
@@ -56,7 +56,7 @@ def look_view(
         network: Whether the network is reached.
     """
     root, cwd = root.resolve(), cwd.resolve()
-    mounts = [*_base(scratch), Mount(str(root), root, "ro")]
+    mounts = _with_root(scratch, root, "ro")
     dirs = gitdirs.find(root)
     if dirs is not None:
         mounts.extend(_put_back(root, dirs, "ro"))
@@ -82,16 +82,14 @@ def work_view(
         SandboxError: A protected part cannot be made.
     """
     root, cwd = root.resolve(), cwd.resolve()
-    mounts = [*_base(scratch), Mount(str(root), root, "rw")]
+    mounts = _with_root(scratch, root, "rw")
     dirs = gitdirs.find(root)
     if dirs is not None:
         mounts.extend(_put_back(root, dirs, "rw"))
         mounts.extend(_protect(root, dirs))
     mounts.extend(hidden.mounts(hide))
     mounts.append(Mount(SHARED, scratch.share, "ro"))
-    return View(
-        mounts=tuple(mounts), cwd=str(cwd), root=str(root), network=network, writable=True
-    )
+    return View(mounts=tuple(mounts), cwd=str(cwd), root=str(root), network=network, writable=True)
 
 
 def outside_view(*, root: Path, cwd: Path) -> View:
@@ -207,29 +205,39 @@ def _base(scratch: Scratch) -> list[Mount]:
         path = Path(name)
         if path.is_dir() and not path.is_symlink():
             mounts.append(Mount(name, None, "hidden"))
-    mounts.extend(
-        Mount(name, Path(name), "ro") for name in _RESOLVERS if Path(name).is_dir()
-    )
+    mounts.extend(Mount(name, Path(name), "ro") for name in _RESOLVERS if Path(name).is_dir())
     tmp = scratch.tmp.resolve()
     # Links such as macOS's /tmp are mounted at their target.
-    for name in dict.fromkeys(os.path.realpath(name) for name in ("/tmp", "/var/tmp")):  # noqa: S108
+    for name in dict.fromkeys(os.path.realpath(name) for name in ("/tmp", "/var/tmp")):
         if Path(name).is_dir():
             mounts.append(Mount(name, tmp, "tmp"))
     return mounts
 
 
-def _put_back(root: Path, dirs: gitdirs.GitDirs, kind: str) -> list[Mount]:
+def _with_root(scratch: Scratch, root: Path, kind: MountKind) -> list[Mount]:
+    first, *private = _base(scratch)
+    if str(root) == first.inside:
+        # The whole host is the project: private places still cover theirs.
+        return [Mount(first.inside, root, kind), *private]
+    return [first, *private, Mount(str(root), root, kind)]
+
+
+def _put_back(root: Path, dirs: gitdirs.GitDirs, kind: MountKind) -> list[Mount]:
     """Show git data that lies outside the root; inside, the root's own mount shows it."""
     mounts: list[Mount] = []
     for path in dict.fromkeys((dirs.common_dir, dirs.git_dir)):
         if not path.is_relative_to(root):
-            mounts.append(Mount(str(path), path, "rw" if kind == "rw" else "ro"))
+            mounts.append(Mount(str(path), path, kind))
     return mounts
 
 
 def _protect(root: Path, dirs: gitdirs.GitDirs) -> list[Mount]:
+    if (root / ".git").is_symlink():
+        raise _unprotected(root / ".git")
     common = dirs.common_dir
-    mounts = [_protected(common / name, is_file=False) for name in _PROTECTED_DIRECTORIES]
+    # A mount point can be neither renamed nor removed, so nothing can be put in its place.
+    mounts = [Mount(str(path), path, "rw") for path in (common, common / "refs")]
+    mounts.extend(_protected(common / name, is_file=False) for name in _PROTECTED_DIRECTORIES)
     mounts.extend(_protected(common / name, is_file=True) for name in _PROTECTED_FILES)
     if dirs.git_dir != common:
         # A linked worktree: its own data lies below the protected `worktrees`.
@@ -241,8 +249,10 @@ def _protect(root: Path, dirs: gitdirs.GitDirs) -> list[Mount]:
 
 
 def _protected(path: Path, *, is_file: bool) -> Mount:
+    if path.is_symlink():
+        raise _unprotected(path)
     try:
-        if not os.path.lexists(path):
+        if not path.exists():
             path.parent.mkdir(parents=True, exist_ok=True)
             if is_file:
                 path.touch(mode=0o644)
@@ -253,5 +263,11 @@ def _protected(path: Path, *, is_file: bool) -> Mount:
             f"{path} cannot be made, so it cannot be protected: {error.strerror}.",
             "Make it by hand, or work in a copy of the repository that you own.",
         ) from error
-    # A link is protected where it stands by its target; the mount must not go through it.
-    return Mount(str(path.resolve()), path.resolve(), "ro")
+    return Mount(str(path), path, "ro")
+
+
+def _unprotected(path: Path) -> SandboxError:
+    return SandboxError(
+        f"{path} is a link; a command with write access could put another in its place.",
+        "Replace the link by what it leads to, or use a write fork.",
+    )

@@ -57,7 +57,7 @@ def changed_part(old: str, new: str) -> tuple[tuple[int, int], tuple[int, int]] 
     while tail < limit - head and left[-1 - tail] == right[-1 - tail]:
         tail += 1
     shared = sum(len(word.strip()) for word in left[:head] + left[len(left) - tail :])
-    if shared * 5 < max(len(old.strip()), len(new.strip())):
+    if shared * 10 < max(len(old.strip()), len(new.strip())):
         return None
     start = sum(map(len, left[:head]))
     after = sum(map(len, left[len(left) - tail :]))

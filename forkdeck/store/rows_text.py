@@ -18,19 +18,19 @@ _INLINE: Final = re.compile(r"(\*\*[^*]+\*\*|`[^`]+`)")
 _LIST: Final = re.compile(r"(\s*)([-*+]|\d{1,3}[.)])\s+(.*)")
 _HEADING: Final = re.compile(r"#{1,6}\s+(.*)")
 _MARKED: Final = frozenset("#-*+>`~0123456789 ")
-_JOINERS: Final = re.compile("[\u200b-\u200d\ufe00-\ufe0f\u2060\ufeff]")
+_JOINERS: Final = re.compile("[\u200d\ufe0e\ufe0f]")
 _TAB: Final = "    "
 
 
 def clean(text: str) -> str:
     """Return outside text fit for rows: no control characters, tabs as blanks, no joiners.
 
-    Joiners and variation selectors go because terminals do not agree on the width they make.
+    Emoji joiners and presentation selectors go: terminals do not agree on the width they make.
     """
     if text.isascii() and text.isprintable():
         return text
-    plain = plain_text(text.replace("\r\n", "\n").replace("\t", _TAB))
-    return plain if plain.isascii() else _JOINERS.sub("", plain)
+    joined = text if text.isascii() else _JOINERS.sub("", text)
+    return plain_text(joined.replace("\r\n", "\n").replace("\t", _TAB))
 
 
 def clean_line(text: str) -> str:
@@ -225,9 +225,7 @@ class TextFlow:
                 return
 
 
-def text_rows(
-    text: str, grid: Grid, label: Span | None = None, style: Style = "text"
-) -> list[Row]:
+def text_rows(text: str, grid: Grid, label: Span | None = None, style: Style = "text") -> list[Row]:
     """Return the rows of a finished text."""
     rows = TextFlow(grid, label, style).lines(clean(text).strip("\n").split("\n"))
     while rows and rows[-1] is BLANK:

@@ -21,7 +21,8 @@ Fill: TypeAlias = Literal["", "panel", "add", "del", "warn", "error", "selected"
 Bar: TypeAlias = Literal["", "focus", "rest", "warn", "error"]
 """What the left edge of a row says."""
 
-Span: TypeAlias = tuple[Style, str]
+Span: TypeAlias = tuple[str, str]
+"""A `Style` and the text in it."""
 
 
 class Row(NamedTuple):

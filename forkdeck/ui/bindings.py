@@ -189,6 +189,9 @@ BINDINGS: tuple[Binding, ...] = (
     # --- view
     _b("view.denser", "v", _DECKS, "denser", "denser: panes, tiles, rows", "view"),
     _b("view.roomier", "V", _DECKS, "roomier", "roomier", "view"),
+    _b("search.text", "/", _DECKS, "search", "search the selected conversation", "view"),
+    _b("search.next", "n", _DECKS, "next match", "next match", "view"),
+    _b("search.previous", "N", _DECKS, "match", "previous match", "view"),
     _b("view.sort", "s", _DECKS, "sort", "sort by attention, number, age, cost", "view"),
     _b("view.verbosity", "ctrl+o", _DECKS | {"prompt"}, "detail", "more or less detail", "view"),
     _b("session.rename", "R", _DECKS, "rename", "rename the session", "view", need="live"),
@@ -286,17 +289,26 @@ def of_zones(zones: Sequence[Zone]) -> list[Binding]:
     return found
 
 
+_STAYS_FROM = 900
+"""Bindings of this rank and above stand at the footer's right end and leave last."""
+
+Keys: TypeAlias = list[tuple[str, str]]
+"""(keys, word) pairs of a footer."""
+
+
 def footer_keys(
     zones: Sequence[Zone], *, live: bool = True, worktrees: bool = True
-) -> list[tuple[str, str]]:
-    """Return (keys, word) for the footer of `zones`, most wanted first, help last."""
+) -> tuple[Keys, Keys]:
+    """Return the footer of `zones`: its keys, most wanted first, and those that stay."""
     shown = [
         binding
         for binding in of_zones(zones)
         if binding.rank and usable(binding, live=live, worktrees=worktrees)
     ]
     shown.sort(key=lambda binding: binding.rank)
-    return [(_footer_label(binding), binding.word) for binding in shown]
+    left = [(_footer_label(item), item.word) for item in shown if item.rank < _STAYS_FROM]
+    right = [(_footer_label(item), item.word) for item in shown if item.rank >= _STAYS_FROM]
+    return left, right
 
 
 _FOOTER_LABELS = {

@@ -12,7 +12,15 @@ from typing import TypeAlias, cast, get_args
 
 from forkdeck.errors import UsageError
 from forkdeck.model.ids import is_handle
-from forkdeck.model.intents import AbortFork, Intent, RunShell, SendPrompt, SetMode, SetModel, StartFork
+from forkdeck.model.intents import (
+    AbortFork,
+    Intent,
+    RunShell,
+    SendPrompt,
+    SetMode,
+    SetModel,
+    StartFork,
+)
 from forkdeck.model.words import Mode
 
 MODES: tuple[Mode, ...] = get_args(Mode)
@@ -230,9 +238,9 @@ def interpret(text: str) -> Outcome:
     return command_entry.run(rest.strip())
 
 
-def completions(text: str, handles: Sequence[str] = (), themes: Sequence[str] = ()) -> list[
-    tuple[str, str]
-]:
+def completions(
+    text: str, handles: Sequence[str] = (), themes: Sequence[str] = ()
+) -> list[tuple[str, str]]:
     """Return (whole line, help) for what a command line that begins like `text` may become."""
     if not text.startswith("/") or "\n" in text:
         return []
@@ -246,9 +254,7 @@ def completions(text: str, handles: Sequence[str] = (), themes: Sequence[str] = 
     entry = _BY_NAME.get(name)
     if entry is None:
         return []
-    choices = {"abort": (*handles, *entry.choices), "theme": tuple(themes)}.get(
-        name, entry.choices
-    )
+    choices = {"abort": (*handles, *entry.choices), "theme": tuple(themes)}.get(name, entry.choices)
     head, _, last = rest.rpartition(" ")
     start = f"/{name} {head} " if head else f"/{name} "
     return [
@@ -256,5 +262,3 @@ def completions(text: str, handles: Sequence[str] = (), themes: Sequence[str] = 
         for choice in choices
         if choice.startswith(last) and choice != last and (last or name != "fork")
     ]
-
-

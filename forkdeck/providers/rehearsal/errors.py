@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
+
+from forkdeck.model.raw import JsonDict
 
 
 class ApiRefused(Exception):
@@ -26,7 +28,21 @@ def invalid(message: str) -> ApiRefused:
     return ApiRefused(400, "invalid_request_error", message)
 
 
-def error_body(kind: str, message: str, request_id: str) -> dict[str, Any]:
+def object_in(body: JsonDict, key: str) -> JsonDict:
+    """Return the object at `key` of a body; empty when it is absent or null.
+
+    Raises:
+        ApiRefused: 400, it is something else.
+    """
+    value: Any = body.get(key)
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise invalid(f"{key}: Input should be an object")
+    return cast("JsonDict", value)
+
+
+def error_body(kind: str, message: str, request_id: str) -> JsonDict:
     """Return an API error as its JSON body."""
     return {
         "type": "error",

@@ -1,32 +1,14 @@
-"""Time of the rehearsal server: its clock and the speed at which answers are written.
+"""The speed at which answers are written, by the server's clock.
 
-The cache's life time is read from the clock; waits are scaled by the speed. A test injects a
+Used by an exchange for every frame; waits are scaled by the speed. A test injects a
 manual clock, or speed 0, and waits for nothing.
 """
 
 from __future__ import annotations
 
 import asyncio
-import time
-from datetime import UTC, datetime
 
 from forkdeck.model.ports import Clock
-
-
-class SystemClock:
-    """The machine's clock."""
-
-    def monotonic_ms(self) -> int:
-        """Return milliseconds of a clock that never goes back."""
-        return time.monotonic_ns() // 1_000_000
-
-    def now(self) -> datetime:
-        """Return the wall time in UTC."""
-        return datetime.now(UTC)
-
-    async def sleep(self, seconds: float) -> None:
-        """Wait; cancellation passes through."""
-        await asyncio.sleep(seconds)
 
 
 class Pace:

@@ -12,10 +12,11 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass, replace
-from typing import Any, Final, Literal
+from itertools import pairwise
+from typing import Any, Final, Literal, cast
 
 from forkdeck.model.raw import JsonDict
-from forkdeck.providers.rehearsal.errors import invalid
+from forkdeck.providers.rehearsal.errors import invalid, object_in
 
 Level = Literal["tools", "system", "messages"]
 TTL_MS: Final = {"5m": 300_000, "1h": 3_600_000}
@@ -82,7 +83,7 @@ class _Walk:
 def _ttl(mark: Any, block: JsonDict, kind: str) -> str:
     if not isinstance(mark, dict):
         raise invalid("cache_control: Input should be an object")
-    fields: JsonDict = mark
+    fields = cast("JsonDict", mark)
     ttl = fields.get("ttl", "5m")
     if fields.get("type") != "ephemeral" or ttl not in TTL_MS or set(fields) - {"type", "ttl"}:
         raise invalid('cache_control: use {"type": "ephemeral"} with a ttl of "5m" or "1h"')
@@ -93,7 +94,9 @@ def _ttl(mark: Any, block: JsonDict, kind: str) -> str:
     return str(ttl)
 
 
-def positions(body: JsonDict, *, partition: str = "", effort_at_start: bool = True) -> list[Position]:
+def positions(
+    body: JsonDict, *, partition: str = "", effort_at_start: bool = True
+) -> list[Position]:
     """Return every position of a request in cache order: tools, system, messages.
 
     Args:
@@ -105,7 +108,7 @@ def positions(body: JsonDict, *, partition: str = "", effort_at_start: bool = Tr
     Raises:
         ApiRefused: A cache mark that the API refuses.
     """
-    effort: Any = (body.get("output_config") or {}).get("effort")
+    effort: Any = object_in(body, "output_config").get("effort")
     config = _canonical([body.get("thinking"), effort])
     walk = _Walk(_canonical([partition, body["model"], config if effort_at_start else ""]))
     for tool in body.get("tools") or ():
@@ -144,7 +147,7 @@ def _with_automatic(found: list[Position], mark: Any) -> list[Position]:
             f"A maximum of {_MOST_MARKS} blocks with cache_control may be provided. "
             f"Found {len(marked)}."
         )
-    for left, right in zip(marked, marked[1:], strict=False):
+    for left, right in pairwise(marked):
         if left.ttl == "5m" and right.ttl == "1h":
             raise invalid("a ttl='1h' cache_control block must not come after a ttl='5m' one")
     return found

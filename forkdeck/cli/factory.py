@@ -1,0 +1,110 @@
+"""Opens decks for the user interface: live, resumed, demo, replay."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from forkdeck import __version__
+from forkdeck.cli.compose import LiveRequest, open_live
+from forkdeck.cli.demo_place import DemoPlace
+from forkdeck.cli.health import checks
+from forkdeck.cli.host import Host, working_directory
+from forkdeck.cli.project import look_at_project
+from forkdeck.config.loading import LoadedSettings
+from forkdeck.errors import SessionError
+from forkdeck.model.intents import SendPrompt
+from forkdeck.model.ports import Deck, SessionSummary, StartFacts
+from forkdeck.playback.deck import ReplayDeck
+from forkdeck.providers.prices import Prices
+from forkdeck.providers.sdk import import_sdk
+from forkdeck.sessionlog.catalogue import find_session, list_sessions
+from forkdeck.sessionlog.reader import read_log
+from forkdeck.store.reducer import fold
+
+
+class Factory:
+    """Implements `forkdeck.model.ports.DeckFactory`; `close` removes what demos left.
+
+    Args:
+        host: This process.
+        cwd: The directory to work in, resolved.
+        flags: Settings given on the command line, by dotted key.
+    """
+
+    def __init__(self, host: Host, cwd: Path, flags: Mapping[str, object]) -> None:
+        self._host = host
+        self._cwd = cwd
+        self._flags = flags
+        self._demos: list[DemoPlace] = []
+
+    @property
+    def loaded(self) -> LoadedSettings:
+        """The settings as they are now.
+
+        Raises:
+            ConfigError: A settings file, key or value is wrong.
+        """
+        return look_at_project(self._host, self._cwd, self._flags).loaded
+
+    async def start_facts(self) -> StartFacts:
+        """Look at the directory, the credentials and the host."""
+        found, repo = await checks(self._host, self._cwd, self._flags)
+        credentials = self._host.credentials
+        return StartFacts(
+            version=__version__,
+            project=self._cwd.name or str(self._cwd),
+            branch=repo.branch,
+            dirty_files=repo.dirty_files,
+            checks=tuple((each.name, each.good, each.text) for each in found),
+            can_start=credentials.found,
+            missing="" if credentials.found else credentials.looked_for,
+        )
+
+    async def sessions(self, limit: int = 50) -> Sequence[SessionSummary]:
+        """Return saved sessions, newest first."""
+        return await asyncio.to_thread(list_sessions, self._host.state, limit)
+
+    async def open_live(self, *, demo: bool = False, resume: str | None = None) -> Deck:
+        """Open a live session, the demo, or go on with a saved one; see `DeckFactory`."""
+        if demo:
+            place = await DemoPlace.make(self._host)
+            self._demos.append(place)
+            deck = await place.open(attached=True)
+            for prompt in place.prompts:
+                await deck.submit(SendPrompt(text=prompt))
+            return deck
+        if not self._host.credentials.found:
+            raise SessionError(
+                "There are no credentials for a live session.", self._host.credentials.looked_for
+            )
+        cwd = await asyncio.to_thread(self._directory, resume)
+        project = await asyncio.to_thread(look_at_project, self._host, cwd, self._flags)
+        request = LiveRequest(project=project, credentials=self._host.credentials, resume=resume)
+        return await open_live(self._host, request)
+
+    def _directory(self, resume: str | None) -> Path:
+        """Return where a session works: a resumed one goes on in its own directory."""
+        if resume is None:
+            return self._cwd
+        facts = fold(read_log(find_session(self._host.state, resume).events).events).session
+        return working_directory(facts.cwd) if facts.cwd else self._cwd
+
+    async def warm_up(self) -> None:
+        """Load what the first request needs, in a thread."""
+        if self._host.credentials.found:
+            await asyncio.to_thread(import_sdk)
+            await asyncio.to_thread(Prices().warm_up)
+
+    async def open_replay(self, target: str) -> Deck:
+        """Open a saved session or a log file for replay; see `DeckFactory`."""
+        paths = await asyncio.to_thread(find_session, self._host.state, target)
+        log = await asyncio.to_thread(read_log, paths.events)
+        return ReplayDeck.open(log.events, clock=self._host.clock, title=paths.session)
+
+    async def close(self) -> None:
+        """Stop the demos' models and remove their directories."""
+        for place in self._demos:
+            await place.close()
+        self._demos.clear()

@@ -1,0 +1,263 @@
+"""The parent's conversation: turns, the prompt queue, interrupts, resends and wakes.
+
+The deck hands over what the person wants; the supervisor says when a fork has settled. One turn
+runs at a time, in a task that this object owns.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Literal
+
+from forkdeck.engine.repair import interrupted_results
+from forkdeck.engine.run import Slot, text_block
+from forkdeck.engine.user_slot import due, file_blocks, first_blocks, slot
+from forkdeck.errors import AuthFailed, ForkDeckError
+from forkdeck.model.events.session import NoticeRaised
+from forkdeck.model.events.turn import PromptQueued, PromptWithdrawn, TurnEnded, TurnStarted
+from forkdeck.model.ids import PARENT
+from forkdeck.model.intents import IntentResult
+from forkdeck.model.raw import JsonDict, clean_text
+from forkdeck.model.words import MessageKind
+
+if TYPE_CHECKING:
+    from forkdeck.engine.durability import Durable
+    from forkdeck.engine.limits import Purse
+    from forkdeck.engine.parts import EngineParts
+    from forkdeck.engine.run import Run
+    from forkdeck.engine.run_loop import LoopEnd, RunLoop
+
+CONTEXT_BANNER = 0.95
+"""Share of the context window from which the person is told."""
+
+
+class Conversation:
+    """Drives the parent.
+
+    Args:
+        parts: The deck's parts.
+        durable: The hub with joined syncs.
+        loop: Drives conversations.
+        purse: Knows whether the session's budget is spent.
+        run: The parent.
+        waiting: Gives the batches whose calls wait for them.
+    """
+
+    def __init__(
+        self,
+        parts: EngineParts,
+        durable: Durable,
+        loop: RunLoop,
+        purse: Purse,
+        run: Run,
+        waiting: Callable[[], Sequence[str]],
+    ) -> None:
+        self._parts = parts
+        self._hub = parts.hub
+        self._durable = durable
+        self._loop = loop
+        self._purse = purse
+        self._waiting = waiting
+        self._turn: asyncio.Task[None] | None = None
+        self._told_context = False
+        self._closing = False
+        self.run = run
+        self.typing = False
+        self.changed: Callable[[], None] = lambda: None
+        run.slot = self._slot
+
+    @property
+    def busy(self) -> bool:
+        """Whether a turn runs."""
+        return self._turn is not None
+
+    @property
+    def wake_due(self) -> bool:
+        """Whether the parent will be woken now, were it idle."""
+        return bool(self._wakeable())
+
+    # --- what the person wants ------------------------------------------------------------
+
+    async def prompt(self, text: str) -> IntentResult:
+        """Start a turn with a prompt, or queue it while one runs."""
+        text = clean_text(text)
+        if not text.strip():
+            return IntentResult(ok=False, text="The prompt is empty.")
+        if self.busy or self._hub.state.prompts:
+            prompt = f"u{self._hub.state.seq + 1}"
+            self._hub.append(PromptQueued(prompt=prompt, text=text))
+            if not self.busy:
+                self._next()
+            return IntentResult(ok=True, text="queued")
+        self._start("prompt", text)
+        return IntentResult(ok=True)
+
+    def withdraw(self, prompt: str) -> IntentResult:
+        """Take a queued prompt back."""
+        if all(each.prompt != prompt for each in self._hub.state.prompts):
+            return IntentResult(ok=False, text="That prompt is not queued any more.")
+        self._hub.append(PromptWithdrawn(prompt=prompt))
+        return IntentResult(ok=True)
+
+    def resend(self) -> IntentResult:
+        """Send the failed or interrupted turn again."""
+        if self.busy:
+            return IntentResult(ok=False, text="A turn is running.")
+        turn = self._hub.state.parent.turn
+        if not self.run.messages or turn.outcome == "completed":
+            return IntentResult(ok=False, text="There is no failed turn to send again.")
+        self._start("resend", "")
+        return IntentResult(ok=True)
+
+    async def interrupt(self) -> IntentResult:
+        """End the running turn; forks it waited for go on in the background."""
+        turn = self._turn
+        if turn is None:
+            return IntentResult(ok=False, text="The parent is not running.")
+        turn.cancel()
+        await asyncio.wait({turn})
+        living = sum(not fork.settled for fork in self._hub.state.forks.values())
+        text = "parent stopped"
+        if living:
+            running = f"{living} fork{'s' if living != 1 else ''} still running"
+            text = f"parent stopped · {running} · X aborts all"
+        return IntentResult(ok=True, text=text)
+
+    def settled(self) -> None:
+        """Look whether the idle parent should be woken, after a fork settled or typing ended."""
+        if not self.busy and not self._closing and self._wakeable():
+            self._start("wake", "")
+
+    async def close(self) -> None:
+        """End the running turn and start no other."""
+        self._closing = True
+        if self._turn is not None:
+            self._turn.cancel()
+            await asyncio.wait({self._turn})
+
+    # --- turns ----------------------------------------------------------------------------
+
+    def _start(self, source: Literal["prompt", "wake", "resend"], text: str) -> None:
+        number = self._hub.state.parent.turn.turn + 1
+        self._hub.append(TurnStarted(turn=number, source=source))
+        task = asyncio.create_task(self._run_turn(number, source, text), name=f"turn {number}")
+        self._turn = task
+        task.add_done_callback(self._turn_done)
+
+    def _turn_done(self, task: asyncio.Task[None]) -> None:
+        self._turn = None
+        self.changed()
+        if self._closing:
+            return
+        if not task.cancelled() and task.exception() is not None:
+            raise task.exception()  # pyright: ignore[reportGeneralTypeIssues] - checked above
+        if self._hub.state.parent.turn.outcome != "failed":
+            self._next()
+        if not self.busy:
+            self.settled()
+
+    def _next(self) -> None:
+        """Send the oldest queued prompt."""
+        prompts = self._hub.state.prompts
+        if prompts:
+            self._hub.append(PromptWithdrawn(prompt=prompts[0].prompt, why="sent"))
+            self._start("prompt", prompts[0].text)
+
+    async def _run_turn(
+        self, number: int, source: Literal["prompt", "wake", "resend"], text: str
+    ) -> None:
+        """Run one turn; every way out ends it with its event."""
+        try:
+            await self._durable.ready()
+            await self._add_input(source, text)
+            end = await self._loop.drive(self.run)
+            self._end(number, end)
+        except asyncio.CancelledError:
+            self._hub.append(TurnEnded(turn=number, outcome="interrupted", reason="interrupted"))
+            raise
+        except AuthFailed as error:
+            self._fail(number, error, error.remedy or "Set a key, then resend with r.")
+        except ForkDeckError as error:
+            self._fail(number, error, error.remedy or "Resend with r.")
+        except Exception as error:  # noqa: BLE001 - the door of every run task
+            inside = ForkDeckError(f"An error inside ForkDeck: {type(error).__name__}: {error}")
+            self._fail(number, inside, "Resend with r; the session log holds everything.")
+        self._watch_context()
+        await self._durable.sync()
+
+    def _end(self, number: int, end: LoopEnd) -> None:
+        outcome: Literal["completed", "failed"] = "completed"
+        if end.outcome == "failed" or end.reason == "session budget":
+            outcome = "failed"
+        remedy = end.remedy
+        if end.outcome == "partial" and not remedy:
+            remedy = "The answer was cut; say how to go on."
+        self._hub.append(TurnEnded(turn=number, outcome=outcome, reason=end.reason, remedy=remedy))
+
+    def _fail(self, number: int, error: ForkDeckError, remedy: str) -> None:
+        self._hub.append(TurnEnded(turn=number, outcome="failed", reason=error.what, remedy=remedy))
+
+    async def _add_input(self, source: Literal["prompt", "wake", "resend"], text: str) -> None:
+        """Put the turn's input into the history, behind results of calls that never ended."""
+        run = self.run
+        blocks: list[JsonDict] = interrupted_results(run.messages)
+        if source == "resend":
+            ends_in_user = bool(run.messages) and run.messages[-1]["role"] == "user"
+            if not ends_in_user:
+                await self._add("notification", [*blocks, text_block("Go on.")], "", Slot())
+            return
+        waits = self._slot()
+        if source == "wake":
+            await self._add("notification", [*blocks, *waits.blocks], waits.shown, waits)
+            return
+        if not any(entry.kind == "prompt" for entry in self._hub.state.parent.history):
+            blocks.extend(first_blocks(self._parts))
+        quoted, faults = await file_blocks(run, text)
+        for fault in faults:
+            self._hub.append(NoticeRaised(severity="warning", what=fault))
+        prompt = text_block(text)
+        await self._add("prompt", [*blocks, *waits.blocks, *quoted, prompt], text, waits)
+
+    async def _add(
+        self, kind: MessageKind, blocks: Sequence[JsonDict], text: str, waits: Slot
+    ) -> None:
+        event = self.run.user_message(kind, blocks, text=text, delivers=waits.delivers)
+        self.run.take(event, self._hub)
+        await self._durable.sync()
+
+    def _slot(self) -> Slot:
+        return slot(self._parts, self._waiting(), self.run.delivering)
+
+    def _wakeable(self) -> list[str]:
+        """Return due reports of forks that the model launched in the background."""
+        if self._parts.settings.forks.wake != "auto" or self.typing or not self.run.messages:
+            return []
+        if self._purse.session_exhausted():
+            return []
+        state = self._hub.state
+        if state.prompts or state.parent.turn.outcome in ("failed", "interrupted"):
+            return []
+        return [
+            handle
+            for handle in due(state, self._waiting())
+            if state.batches[state.forks[handle].batch].tool != "user"
+        ]
+
+    def _watch_context(self) -> None:
+        """Tell once when the conversation nearly fills the model's context."""
+        parent = self._hub.state.parent
+        limit = self.run.facts.context_tokens
+        if limit is None or parent.context_tokens is None or self._told_context:
+            return
+        if parent.context_tokens >= CONTEXT_BANNER * limit:
+            self._told_context = True
+            self._hub.append(
+                NoticeRaised(
+                    run=PARENT,
+                    severity="warning",
+                    what=f"The conversation fills {parent.context_tokens * 100 // limit} % of the "
+                    "model's context.",
+                    remedy="Start a new session with /clear, or fork from here.",
+                )
+            )

@@ -1,0 +1,239 @@
+"""One fork from its place to its end: seed, directive, loop, report, saved work, outcome.
+
+The supervisor runs `ForkRunner.run` in a task of its own. An abort cancels only the inner work;
+what the fork had written and changed is kept on every way out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from forkdeck.engine.fork_start import ForkStarter
+from forkdeck.engine.report_check import ASK_AGAIN, longest, problem
+from forkdeck.engine.reports import write_files
+from forkdeck.engine.run import text_block
+from forkdeck.errors import ContextTooLong, ForkDeckError, WorktreeError
+from forkdeck.model.events.fork import ForkDelayed, ForkEnded, ForkSaving
+from forkdeck.model.events.session import NoticeRaised
+from forkdeck.model.events.work import WorkSaved, WorktreeKept, WorktreeRemoved
+from forkdeck.model.words import Outcome
+
+if TYPE_CHECKING:
+    from forkdeck.engine.durability import Durable
+    from forkdeck.engine.parts import EngineParts
+    from forkdeck.engine.plans import Fork
+    from forkdeck.engine.run import Run
+    from forkdeck.engine.run_loop import LoopEnd, RunLoop
+
+LONGEST_GRACE_S = 60.0
+"""How long a step that runs at the time limit may still take, at most."""
+
+GRACE_SHARE = 0.25
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How a fork ended, before its work was saved."""
+
+    outcome: Outcome
+    reason: str
+    report: str = ""
+    degraded: bool = False
+    remedy: str = ""
+
+
+class ForkRunner:
+    """Runs forks.
+
+    Args:
+        parts: The deck's parts.
+        durable: The hub with joined syncs.
+        loop: Drives conversations.
+        starter: Makes a fork's conversation and worktree.
+    """
+
+    def __init__(
+        self, parts: EngineParts, durable: Durable, loop: RunLoop, starter: ForkStarter
+    ) -> None:
+        self._parts = parts
+        self._hub = parts.hub
+        self._durable = durable
+        self._loop = loop
+        self._starter = starter
+
+    async def run(self, fork: Fork) -> None:
+        """Run a fork to its end; whatever happens inside, it ends with its event.
+
+        Cancelling this call itself is for a dying process: the work is cancelled and not saved.
+        """
+        work: asyncio.Task[Ending] = asyncio.create_task(
+            self._guarded(fork), name=f"work {fork.handle}"
+        )
+        fork.work = work  # pyright: ignore[reportAttributeAccessIssue] - a task of any result
+        if fork.stopped:
+            work.cancel()
+        try:
+            await asyncio.wait({work})
+        except asyncio.CancelledError:
+            work.cancel()
+            await asyncio.gather(work, return_exceptions=True)
+            raise
+        ending = self._aborted(fork) if work.cancelled() else work.result()
+        fork.work = None
+        await self._save(fork)
+        await self._durable.append(
+            ForkEnded(
+                run=fork.handle,
+                outcome=ending.outcome,
+                reason=ending.reason,
+                report=ending.report,
+                degraded=ending.degraded,
+                remedy=ending.remedy,
+            )
+        )
+        await self._write_files(fork.handle)
+
+    async def _guarded(self, fork: Fork) -> Ending:
+        """Do the work; every failure becomes an ending."""
+        try:
+            return await self._work(fork)
+        except ContextTooLong as error:
+            text = self._partial(fork)
+            return Ending("partial", "context", text, remedy=error.remedy or error.what)
+        except ForkDeckError as error:
+            return Ending("failed", error.what, self._partial(fork), remedy=error.remedy)
+        except Exception as error:  # noqa: BLE001 - the door of every run task
+            reason = f"an error inside ForkDeck: {type(error).__name__}: {error}"
+            return Ending("failed", reason, self._partial(fork))
+
+    async def _work(self, fork: Fork) -> Ending:
+        await self._durable.ready()
+        run = await self._starter.start(fork)
+        group, handle = fork.group, fork.handle
+        if group is not None:
+            await self._durable.sync()
+            run.opened = lambda: group.opened(handle)
+            await group.enter(handle, self._held(handle))
+        else:
+            await self._durable.sync()
+        watch = asyncio.create_task(self._watch_time(fork, run), name=f"time {handle}")
+        try:
+            return await self._to_report(fork, run)
+        finally:
+            watch.cancel()
+            await asyncio.gather(watch, return_exceptions=True)
+
+    async def _to_report(self, fork: Fork, run: Run) -> Ending:
+        """Drive the run until it has a report, asking for it once more when it is none."""
+        end = await self._loop.drive(run)
+        if end.outcome != "done":
+            return self._unfinished(run, end)
+        schema = fork.plan.output_schema if fork.plan else None
+        wrong = problem(end.text, schema)
+        if not wrong:
+            return Ending("done", end.reason, end.text)
+        ask = run.user_message("notification", [text_block(ASK_AGAIN.format(problem=wrong))])
+        run.take(ask, self._hub)
+        await self._durable.sync()
+        end = await self._loop.drive(run)
+        if end.outcome == "done" and not problem(end.text, schema):
+            return Ending("done", end.reason, end.text)
+        if schema is not None:
+            reason = f"no structured value: {problem(end.text, schema) or end.reason}"
+            return Ending("failed", reason, end.text or longest(run.texts))
+        return Ending("partial", "no report", longest(run.texts), degraded=True)
+
+    def _unfinished(self, run: Run, end: LoopEnd) -> Ending:
+        outcome: Literal["partial", "failed"] = "failed" if end.outcome == "failed" else "partial"
+        return Ending(outcome, end.reason, end.text or longest(run.texts), remedy=end.remedy)
+
+    def _aborted(self, fork: Fork) -> Ending:
+        text = self._partial(fork)
+        if fork.expired:
+            return Ending("partial", "time", text)
+        return Ending("aborted", fork.stopped or "stopped", text)
+
+    def _partial(self, fork: Fork) -> str:
+        """Return what the fork had written: its last text, and what was being streamed."""
+        run = fork.run
+        if run is None:
+            return ""
+        last = run.texts[-1:] if run.texts else []
+        return "\n\n".join([*last, *([run.partial] if run.partial.strip() else [])])
+
+    async def _watch_time(self, fork: Fork, run: Run) -> None:
+        """At the time limit end the current tool, after a grace the whole run."""
+        limit = run.limits.timeout_s
+        if limit is None:
+            return
+        await self._parts.clock.sleep(limit)
+        run.stop = run.stop or "time"
+        run.cancel_calls("the fork's time limit is reached")
+        await self._parts.clock.sleep(min(LONGEST_GRACE_S, limit * GRACE_SHARE))
+        fork.expired = True
+        if fork.work is not None:
+            fork.work.cancel()
+
+    def _held(self, handle: str) -> Callable[[str, int], None]:
+        def held(reason: str, wait_ms: int) -> None:
+            self._hub.append(ForkDelayed(run=handle, reason=reason, wait_ms=wait_ms))
+
+        return held
+
+    async def _save(self, fork: Fork) -> None:
+        """Save a write fork's work, then remove its worktree; a failed save keeps it."""
+        worktrees = self._parts.worktrees
+        if fork.lease is None or worktrees is None:
+            return
+        self._hub.append(ForkSaving(run=fork.handle))
+        try:
+            saved = await worktrees.save(fork.handle)
+            if saved is not None:
+                await self._durable.append(
+                    WorkSaved(
+                        run=fork.handle,
+                        ref=saved.ref,
+                        commit=saved.commit,
+                        base=saved.base,
+                        files=saved.files,
+                        commits=saved.commits,
+                        patch=saved.patch,
+                    )
+                )
+            await worktrees.remove(fork.handle)
+        except ForkDeckError as error:
+            self._kept(fork, error)
+        except Exception as error:  # noqa: BLE001 - the door of every run task: the directory stays
+            self._kept(fork, WorktreeError(f"{type(error).__name__}: {error}"))
+        else:
+            fork.lease = None
+            self._hub.append(WorktreeRemoved(run=fork.handle))
+
+    def _kept(self, fork: Fork, error: ForkDeckError) -> None:
+        path = fork.lease.path if fork.lease is not None else ""
+        self._hub.append(WorktreeKept(run=fork.handle, path=path, why=error.what))
+        self._hub.append(
+            NoticeRaised(
+                run=fork.handle,
+                severity="error",
+                what=f"The work of {fork.handle} could not be saved: {error.what}",
+                kept=f"Its worktree stays at {path}.",
+                remedy=error.remedy,
+            )
+        )
+
+    async def _write_files(self, handle: str) -> None:
+        try:
+            await asyncio.to_thread(write_files, self._parts.paths, self._hub.state, handle)
+        except OSError as error:
+            self._hub.append(
+                NoticeRaised(
+                    run=handle,
+                    severity="warning",
+                    what=f"The report of {handle} could not be written: {error.strerror}.",
+                    kept="The log holds all of it.",
+                )
+            )

@@ -1,0 +1,105 @@
+"""The person's own acts on forks: start, stop, steer, go on. The deck routes intents here."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from forkdeck.engine.plans import Fork
+from forkdeck.engine.wishes import from_person
+from forkdeck.errors import AdmissionRefused, SeedRefused
+from forkdeck.model.events.fork import ForkSteered
+from forkdeck.model.intents import IntentResult, StartFork
+from forkdeck.model.raw import clean_text
+from forkdeck.seeds.validity import tool_use_ids
+
+if TYPE_CHECKING:
+    from forkdeck.engine.parts import EngineParts
+    from forkdeck.engine.run import Run
+    from forkdeck.engine.supervisor import Supervisor
+
+
+class Forking:
+    """What the person does with forks.
+
+    Args:
+        parts: The deck's parts.
+        supervisor: Owns the forks.
+        parent: The parent's conversation.
+    """
+
+    def __init__(self, parts: EngineParts, supervisor: Supervisor, parent: Run) -> None:
+        self._parts = parts
+        self._hub = parts.hub
+        self._supervisor = supervisor
+        self._parent = parent
+
+    def start(self, intent: StartFork) -> IntentResult:
+        """Start what ``/fork`` asks for; the directive never enters the parent's conversation."""
+        settings = self._parts.settings.forks
+        try:
+            wish = from_person(intent, settings, self._seed())
+            handles = self._supervisor.start(self._parent, wish)
+        except (AdmissionRefused, SeedRefused) as error:
+            return IntentResult(ok=False, text=str(error))
+        return IntentResult(ok=True, text=", ".join(handles), handles=handles)
+
+    def abort(self, handle: str) -> IntentResult:
+        """Stop one fork; its partial report and work are kept."""
+        fork = self._hub.state.forks.get(handle)
+        if fork is None:
+            return IntentResult(ok=False, text=f"There is no fork {handle}.")
+        if not self._supervisor.abort(handle):
+            over = f"{handle} is over ({fork.status})." if fork.settled else "It is being stopped."
+            return IntentResult(ok=False, text=over)
+        return IntentResult(ok=True, text=f"stopping {handle}", handles=(handle,))
+
+    def abort_all(self) -> IntentResult:
+        """Stop every fork that lives, and say which."""
+        stopped = self._supervisor.abort_all()
+        if not stopped:
+            return IntentResult(ok=False, text="No fork is running.")
+        return IntentResult(ok=True, text=f"stopping {', '.join(stopped)}", handles=stopped)
+
+    async def steer(self, handle: str, text: str) -> IntentResult:
+        """Queue a message for a fork; it is delivered at its next tool boundary."""
+        fork = self._hub.state.forks.get(handle)
+        text = clean_text(text).strip()
+        if fork is None or not text:
+            why = "The message is empty." if fork else f"There is no fork {handle}."
+            return IntentResult(ok=False, text=why)
+        if fork.settled:
+            return IntentResult(ok=False, text=f"{handle} is over; r goes on with it.")
+        await self._hub.append_synced(ForkSteered(run=handle, text=text))
+        return IntentResult(ok=True, text="queued", handles=(handle,))
+
+    def resume(self, handle: str, text: str) -> IntentResult:
+        """Go on with a fork that is over, in its own conversation."""
+        state = self._hub.state.forks.get(handle)
+        if state is None:
+            return IntentResult(ok=False, text=f"There is no fork {handle}.")
+        if not state.settled:
+            return IntentResult(ok=False, text=f"{handle} is still running.")
+        run = self._hub.state.runs.get(handle)
+        if run is None or len(run.history) <= state.inherited_messages:
+            return IntentResult(
+                ok=False, text=f"{handle} never started; start the task again with /fork."
+            )
+        if state.agent_type is None and state.depth > self._parts.settings.forks.max_depth:
+            return IntentResult(ok=False, text="Forks are switched off in this session.")
+        batch = self._hub.state.batches.get(state.batch)
+        fork = self._supervisor.forks.get(handle) or Fork(
+            handle=handle,
+            batch=state.batch,
+            depth=state.depth,
+            max_concurrency=batch.max_concurrency if batch else 1,
+        )
+        fork.resume = clean_text(text)
+        self._supervisor.resume(fork)
+        return IntentResult(ok=True, text=f"{handle} goes on", handles=(handle,))
+
+    def _seed(self) -> str:
+        """Return the seed of ``/fork`` now: in mid-turn, with calls open, the placeholder one."""
+        messages = self._parent.messages
+        if messages and messages[-1]["role"] == "assistant" and tool_use_ids(messages[-1]):
+            return "placeholder"
+        return "before_call"

@@ -1,0 +1,143 @@
+"""Values of an admitted launch: each fork's plan, each batch, and the fork while it lives."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from forkdeck.engine.limits import Limits
+from forkdeck.engine.run import Policy, Run, Warmth
+from forkdeck.model.ports import ModelFacts, Seed
+from forkdeck.model.raw import JsonDict
+from forkdeck.model.words import ForkTool
+from forkdeck.seeds.head import RequestHead
+
+if TYPE_CHECKING:
+    from forkdeck.engine.launch import LaunchGroup
+    from forkdeck.model.work import Lease
+
+
+@dataclass(frozen=True, kw_only=True)
+class ForkPlan:
+    """How one fork will be started; frozen at admission.
+
+    Attributes:
+        handle: Its handle.
+        batch: Its batch.
+        index: Its place among the batch's tasks.
+        name: Shown name.
+        task: The task's text.
+        seed: What it starts from; shared by all children of the launch with this mode.
+        head: Its request head; the parent's own object unless overridden.
+        facts: What is known of its model.
+        source: The run it was forked from.
+        inherited: Decoded messages it takes whole, shared by reference.
+        record: Positions that its first request must begin with.
+        shared_marks: Flat block indexes the parent marked, and the end of the shared tail.
+        warmth: What its first request should find in the cache.
+        policy: What it may do.
+        limits: Its limits.
+        depth: Its depth, at least 1.
+        dirty_base: Whether a write fork starts from a snapshot of the parent's tree.
+        persona: Who it should be, put into the directive.
+        output_schema: JSON schema of its report, or None.
+        model: The overriding model, or None.
+        effort: The overriding effort, or None.
+        agent_type: Name of the agent file of a typed agent.
+        private: Whether its report stays with the person.
+    """
+
+    handle: str
+    batch: str
+    index: int
+    name: str
+    task: str
+    seed: Seed
+    head: RequestHead
+    facts: ModelFacts
+    source: str
+    inherited: tuple[JsonDict, ...]
+    record: tuple[bytes, ...]
+    shared_marks: tuple[int, ...]
+    warmth: Warmth
+    policy: Policy
+    limits: Limits
+    depth: int
+    dirty_base: bool = False
+    persona: str = ""
+    output_schema: JsonDict | None = None
+    model: str | None = None
+    effort: str | None = None
+    agent_type: str | None = None
+    private: bool = False
+
+    @property
+    def write(self) -> bool:
+        """Whether it gets a worktree of its own."""
+        return self.policy.kind == "write"
+
+
+@dataclass(frozen=True, kw_only=True)
+class BatchPlan:
+    """The forks of one call.
+
+    Attributes:
+        batch: Its id.
+        tool: Who asked.
+        call: The API's tool_use id, or None.
+        plans: Its forks in input order.
+        max_concurrency: How many of them run at once.
+        background: Whether nobody waits for it.
+        notes: What to tell the caller: accepted and ignored arguments, lost caches.
+        estimate_usd: Lower and upper price, or None when no price is known.
+        prefix_tokens: Tokens of the shared prefix, or None.
+    """
+
+    batch: str
+    tool: ForkTool
+    call: str | None
+    plans: tuple[ForkPlan, ...]
+    max_concurrency: int
+    background: bool
+    notes: tuple[str, ...] = ()
+    estimate_usd: tuple[str, str] | None = None
+    prefix_tokens: int | None = None
+
+
+@dataclass(eq=False)
+class Fork:
+    """A fork while it lives, or is kept to be resumed.
+
+    Attributes:
+        plan: How it was started; None for one that an earlier process started.
+        handle: Its handle.
+        batch: Its batch.
+        depth: Its depth.
+        max_concurrency: Its batch's limit.
+        group: Its launch group.
+        run: Its conversation, once it was started.
+        task: The task that owns it.
+        work: The part of it that an abort cancels.
+        stopped: Who stopped it, or an empty string.
+        expired: The time limit and its grace are over.
+        place: The concurrency place it holds.
+        lease: Its worktree.
+        resume: Text of the person on a resume; None on a first start.
+    """
+
+    handle: str
+    batch: str
+    depth: int
+    max_concurrency: int
+    group: LaunchGroup | None = None
+    plan: ForkPlan | None = None
+    run: Run | None = None
+    task: asyncio.Task[None] | None = None
+    work: asyncio.Task[object] | None = None
+    stopped: str = ""
+    expired: bool = False
+    place: int | None = None
+    lease: Lease | None = None
+    resume: str | None = None
+    done: asyncio.Event = field(default_factory=asyncio.Event)

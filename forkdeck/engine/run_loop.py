@@ -1,0 +1,172 @@
+"""The one loop that drives a conversation: step, tools, step, until the model is done.
+
+The parent's turns and every fork go through `RunLoop.drive`; what differs stands in the `Run`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from forkdeck.engine.limits import LimitReached
+from forkdeck.engine.run import Slot, text_block
+from forkdeck.model.events.session import NoticeRaised
+from forkdeck.model.raw import JsonDict
+
+if TYPE_CHECKING:
+    from forkdeck.engine.dispatch import Dispatcher
+    from forkdeck.engine.durability import Durable
+    from forkdeck.engine.limits import Purse
+    from forkdeck.engine.parts import EngineParts
+    from forkdeck.engine.run import Run
+    from forkdeck.engine.step import Answer, Asker
+
+CUT_ANSWERS = ("max_tokens", "model_context_window_exceeded", "pause_turn")
+"""Stop reasons of an answer that was not finished by the model itself."""
+
+LAST_STEP = (
+    "[limit] Your {limit} limit is reached. This is your last step and tools are off: "
+    "report now what you found or did, and what is left."
+)
+SOFT_MARK = "[limit] More than 80 % of {what} is used. Come to your report."
+SAME_REFUSED = "the same call was refused three times"
+
+
+@dataclass(frozen=True)
+class LoopEnd:
+    """How a drive ended.
+
+    Attributes:
+        outcome: ``done``, ``partial`` or ``failed``; from the stop reason, never from text.
+        reason: The stop reason or the limit's name.
+        text: Text of the last answer.
+        remedy: What the person can do.
+    """
+
+    outcome: Literal["done", "partial", "failed"]
+    reason: str
+    text: str = ""
+    remedy: str = ""
+
+
+class RunLoop:
+    """Drives runs; one object serves all of them.
+
+    Args:
+        parts: The deck's parts.
+        durable: The hub with joined syncs.
+        asker: Does the steps.
+        dispatcher: Does the tool calls.
+        purse: Decides on the next step.
+    """
+
+    def __init__(
+        self,
+        parts: EngineParts,
+        durable: Durable,
+        asker: Asker,
+        dispatcher: Dispatcher,
+        purse: Purse,
+    ) -> None:
+        self._parts = parts
+        self._durable = durable
+        self._asker = asker
+        self._dispatcher = dispatcher
+        self._purse = purse
+
+    async def drive(self, run: Run) -> LoopEnd:
+        """Ask until the model is done; the run's last message must be the user's.
+
+        Raises:
+            PrefixChanged: A request would not extend the last one.
+            ProviderError: The endpoint refused, or every attempt failed.
+        """
+        told = False
+        last = ""
+        while True:
+            try:
+                plan = self._purse.plan(run, last)
+            except LimitReached as reached:
+                return LoopEnd("partial", reached.limit, _last(run), reached.remedy)
+            if plan.last and not last and run.steps:
+                self._purse.release(run.run)
+                await self._say(run, LAST_STEP.format(limit=plan.last))
+                last = plan.last
+                continue
+            last = plan.last
+            try:
+                answer = await self._asker.ask(run, plan.max_tokens)
+            finally:
+                self._purse.release(run.run)
+            await self._durable.sync()
+            end = self._ended(run, answer, last)
+            if end is not None:
+                if answer.calls:
+                    await self._refuse_open_calls(run, answer)
+                elif end.outcome == "done" and await self._steered(run):
+                    continue
+                return end
+            results = await self._dispatcher.run_calls(run, answer.calls)
+            soft = "" if told or run.is_parent else self._purse.soft_mark(run)
+            if soft:
+                told = True
+                self._note_soft_mark(run, soft)
+            await self._add_results(run, results)
+
+    def _ended(self, run: Run, answer: Answer, last: str) -> LoopEnd | None:
+        """Return how the run ended with this answer, or None when it goes on."""
+        if answer.stop_reason == "refusal":
+            return LoopEnd("failed", "refusal", answer.text, answer.refusal or "")
+        if last:
+            return LoopEnd("partial", last, answer.text or _last(run))
+        if answer.stop_reason in CUT_ANSWERS:
+            return LoopEnd("partial", answer.stop_reason, answer.text or _last(run))
+        if answer.calls:
+            return None
+        return LoopEnd("done", answer.stop_reason, answer.text)
+
+    async def _steered(self, run: Run) -> bool:
+        """Deliver what the person said meanwhile; false when there is nothing."""
+        slot = run.slot() if run.slot is not None and not run.is_parent else Slot()
+        if not slot.blocks:
+            return False
+        event = run.user_message("notification", slot.blocks, text=slot.shown)
+        run.take(event, self._parts.hub)
+        await self._durable.sync()
+        return True
+
+    async def _add_results(self, run: Run, results: list[JsonDict]) -> None:
+        """Put the results, then whatever waits for the next user slot, into one message."""
+        slot = run.slot() if run.slot is not None else Slot()
+        notes = [text_block(note) for note in run.notes]
+        run.notes.clear()
+        blocks = [*results, *notes, *slot.blocks]
+        delivers = (*run.delivering, *slot.delivers)
+        run.delivering.clear()
+        event = run.user_message("tool_results", blocks, text=slot.shown, delivers=delivers)
+        run.take(event, self._parts.hub)
+        await self._durable.sync()
+
+    async def _say(self, run: Run, text: str) -> None:
+        """Add a text to the run's trailing user slot."""
+        run.take(run.user_message("notification", [text_block(text)]), self._parts.hub)
+        await self._durable.sync()
+
+    async def _refuse_open_calls(self, run: Run, answer: Answer) -> None:
+        """Answer calls that will not run, so that the history stays valid."""
+        why = "Not run: the answer was cut, or the limit of this run is reached."
+        results = self._dispatcher.refuse(run, answer.calls, why)
+        run.take(run.user_message("tool_results", results), self._parts.hub)
+        await self._durable.sync()
+
+    def _note_soft_mark(self, run: Run, what: str) -> None:
+        run.notes.append(SOFT_MARK.format(what=what))
+        self._parts.hub.append(
+            NoticeRaised(
+                run=run.run, severity="info", what=f"{run.run} has used 80 % of its {what}."
+            )
+        )
+
+
+def _last(run: Run) -> str:
+    return run.texts[-1] if run.texts else ""

@@ -1,0 +1,244 @@
+"""What each event means in words, for the line face. Pure."""
+
+from __future__ import annotations
+
+import msgspec
+
+from forkdeck.model.events import Event
+from forkdeck.model.events.fork import (
+    BatchAdmitted,
+    BatchDetached,
+    BatchEnded,
+    ForkDelayed,
+    ForkEnded,
+    ForkQueued,
+    ForkReopened,
+    ForkSaving,
+    ForkStarted,
+    ForkSteered,
+    ForkStopped,
+)
+from forkdeck.model.events.session import (
+    EnforcementProbed,
+    ModeChanged,
+    NoticeRaised,
+    SessionClosed,
+    SessionOpened,
+    SessionResumed,
+)
+from forkdeck.model.events.step import CacheJudged, MessageFinished, RequestDelayed, StepCut
+from forkdeck.model.events.tool import ApprovalAnswered, ApprovalAsked, ToolEnded, ToolStarted
+from forkdeck.model.events.turn import MessageAdded, PromptQueued, ShellRan, TurnEnded
+from forkdeck.model.events.work import (
+    ApplyStopped,
+    WorkApplied,
+    WorkDiscarded,
+    WorkSaved,
+    WorktreeCreated,
+    WorktreeKept,
+    WorkUndone,
+)
+from forkdeck.model.ids import PARENT
+from forkdeck.model.state import DeckState
+from forkdeck.model.words import STATUS_OF
+from forkdeck.store.changes import answer_items
+from forkdeck.store.selectors import counts, metrics
+from forkdeck.store.text import one_line
+
+_ARGUMENT = 160
+
+
+class Line(msgspec.Struct, frozen=True):
+    """One line to write: a state word and its text; `block` keeps the text's own lines."""
+
+    word: str
+    text: str
+    block: bool = False
+    run: str = ""
+    """The run it is about, when it is not the event's."""
+
+
+def lines_of(event: Event, state: DeckState) -> list[Line]:
+    """Return the lines an event is worth, none for most.
+
+    Args:
+        event: A stamped event.
+        state: The state behind it.
+    """
+    for part in (_session, _turn, _step, _tool, _batch, _fork, _work):
+        found = part(event, state)
+        if found:
+            return found
+    return []
+
+
+def _session(event: Event, state: DeckState) -> list[Line]:
+    match event:
+        case SessionOpened():
+            where = f"{event.project} on {event.branch}" if event.branch else event.project
+            lines = [Line("OPEN", f"session {event.session} · {where} · {event.model}")]
+            if event.simulated:
+                lines.append(Line("NOTE", event.simulated))
+            return lines
+        case SessionResumed():
+            return [Line("OPEN", f"session resumed {event.resumed_at}")]
+        case SessionClosed():
+            return [Line("END", _closing(state))]
+        case EnforcementProbed():
+            reason = f": {event.why}" if event.why else ""
+            return [Line("NOTE", f"enforcement {event.level}{reason}")]
+        case ModeChanged():
+            return [Line("NOTE", f"mode {event.mode}")]
+        case NoticeRaised():
+            word = "ERROR" if event.severity == "error" else "NOTE"
+            parts = [part for part in (event.what, event.kept, event.remedy) if part]
+            return [Line(word, "\n".join(parts), block=True)]
+        case _:
+            return []
+
+
+def _closing(state: DeckState) -> str:
+    words = ", ".join(f"{number} {word}" for word, number in counts(state))
+    return f"session closed{f' · forks: {words}' if words else ''}"
+
+
+def _turn(event: Event, state: DeckState) -> list[Line]:
+    match event:
+        case MessageAdded() if event.kind == "prompt":
+            return [Line("YOU", event.text, block=True)]
+        case MessageAdded() if event.delivers:
+            return [Line("GOT", f"reports of {', '.join(event.delivers)}")]
+        case PromptQueued():
+            return [Line("YOU", f"queued: {one_line(event.text, _ARGUMENT)}")]
+        case TurnEnded() if event.outcome != "completed":
+            word = "ERROR" if event.outcome == "failed" else "END"
+            text = f"turn {event.outcome}: {event.reason}\n{event.remedy}".rstrip("\n: ")
+            return [Line(word, text, block=True)]
+        case ShellRan():
+            exited = "killed" if event.exit_code is None else f"exit {event.exit_code}"
+            return [Line("SHELL", f"$ {event.command} ({exited})\n{event.output}", block=True)]
+        case _:
+            return []
+
+
+def _step(event: Event, state: DeckState) -> list[Line]:
+    match event:
+        case MessageFinished():
+            items = answer_items(event.message, event.at_ms)
+            return [Line("SAYS", item.text, block=True) for item in items if item.kind == "text"]
+        case RequestDelayed():
+            seconds = f"{event.wait_ms / 1000:.1f} s"
+            return [Line("WAIT", f"{event.reason} {seconds} {event.message}".rstrip())]
+        case StepCut():
+            what = "sent again" if event.resent else "not sent again"
+            return [Line("CUT", f"{event.reason}: the answer broke and is {what}")]
+        case CacheJudged() if event.first_step:
+            return [Line("CACHE", _cache(event))]
+        case _:
+            return []
+
+
+def _cache(event: CacheJudged) -> str:
+    text = event.verdict
+    if event.read_tokens is not None and event.expected_tokens is not None:
+        text += f" {event.read_tokens} of {event.expected_tokens} tokens read"
+    return f"{text} · {event.difference}" if event.difference else text
+
+
+def _tool(event: Event, state: DeckState) -> list[Line]:
+    match event:
+        case ToolStarted():
+            return [Line("RUN", f"{event.name} {one_line(event.argument, _ARGUMENT)}".rstrip())]
+        case ToolEnded() if event.status == "ok":
+            return [Line("OK", f"{event.name} {event.summary}".rstrip())]
+        case ToolEnded():
+            said = event.summary or one_line(event.content, _ARGUMENT)
+            word = "DENY" if event.status == "denied" else "ERROR"
+            return [Line(word, f"{event.name} {event.status} {said}".rstrip())]
+        case ApprovalAsked():
+            where = f" in {event.cwd}" if event.cwd else ""
+            text = f"{event.tool} {event.argument}\n{event.rule}{where}"
+            return [Line("ASK", text, block=True)]
+        case ApprovalAnswered():
+            answer = "denied" if event.answer == "deny" else f"allowed ({event.answer})"
+            reason = f": {event.reason}" if event.reason else ""
+            return [Line("ANSW", f"{answer} by {event.by}{reason}")]
+        case _:
+            return []
+
+
+def _batch(event: Event, state: DeckState) -> list[Line]:
+    match event:
+        case BatchAdmitted():
+            number = len(event.handles)
+            handles = ", ".join(event.handles)
+            plural = "s" if number != 1 else ""
+            return [Line("FORK", f"{number} fork{plural} by {event.tool}: {handles}")]
+        case BatchEnded():
+            return [Line("END", f"batch {event.batch} settled")]
+        case BatchDetached():
+            return [Line("NOTE", f"batch {event.batch} goes on in the background")]
+        case ForkQueued():
+            kind = " (write)" if event.write else ""
+            return [Line("QUE", one_line(event.task, _ARGUMENT) + kind)]
+        case _:
+            return []
+
+
+def _fork(event: Event, state: DeckState) -> list[Line]:
+    match event:
+        case ForkStarted():
+            return [Line("START", f"{event.inherited_messages} messages inherited")]
+        case ForkDelayed():
+            return [Line("WAIT", event.reason)]
+        case ForkSteered():
+            how = "delivered" if event.delivered else "queued"
+            return [Line("STEER", f"{how}: {one_line(event.text, _ARGUMENT)}")]
+        case ForkStopped():
+            return [Line("STOP", f"by {event.by} {event.reason}".rstrip())]
+        case ForkSaving():
+            return [Line("SAVE", "saving its work")]
+        case ForkEnded():
+            return _ended(event, state)
+        case ForkReopened():
+            return [Line("START", f"again: {event.reason}")]
+        case _:
+            return []
+
+
+def _ended(event: ForkEnded, state: DeckState) -> list[Line]:
+    word = STATUS_OF[event.outcome]
+    figures = metrics(state, event.run, event.at_ms)
+    age = "" if figures.age_ms is None else f" · {figures.age_ms / 1000:.1f} s"
+    cost = f"${figures.cost.usd:.2f}" if figures.cost_known else "–"
+    reason = event.reason or event.outcome
+    tools = f"{figures.tools} tool{'s' if figures.tools != 1 else ''}"
+    lines = [Line(word, f"{reason}{age} · {tools} · {cost}")]
+    if event.report:
+        lines.append(Line("SAYS", event.report, block=True))
+    if event.remedy:
+        lines.append(Line("NOTE", event.remedy, block=True))
+    return lines
+
+
+def _work(event: Event, state: DeckState) -> list[Line]:
+    match event:
+        case WorktreeCreated():
+            return [Line("TREE", f"{event.inside} at {event.base[:10]} ({event.level})")]
+        case WorktreeKept():
+            return [Line("ERROR", f"{event.path} is kept: {event.why}")]
+        case WorkSaved():
+            number = len(event.files)
+            return [Line("SAVED", f"{number} file{'s' if number != 1 else ''} in {event.ref}")]
+        case WorkApplied():
+            paths = ", ".join(change.path for change in event.files[:8])
+            return [Line("APPLY", f"{len(event.files)} files: {paths}".rstrip(": "))]
+        case WorkUndone():
+            return [Line("UNDO", f"{event.what} taken back", run=event.run or PARENT)]
+        case WorkDiscarded():
+            return [Line("NOTE", f"work discarded; it is kept in {event.ref}")]
+        case ApplyStopped():
+            parts = [event.what, *event.conflicts[:20], event.remedy]
+            return [Line("ERROR", "\n".join(part for part in parts if part), block=True)]
+        case _:
+            return []

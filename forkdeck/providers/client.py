@@ -1,0 +1,337 @@
+"""The provider: one request at a time out, stream parts in.
+
+The engine calls `AnthropicProvider.stream` for every attempt; data goes to the endpoint through
+the SDK's HTTP and comes back through our own decoder and accumulator. The SDK is imported in a
+thread at the first request, or earlier by `warm_up`. No retry happens here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import aclosing, suppress
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, cast
+
+import msgspec
+
+from forkdeck.errors import AuthFailed, BadRequest, NotAnEndpoint, ProviderError, Unreachable
+from forkdeck.model.ports import Clock, EndpointFacts
+from forkdeck.model.raw import JsonDict
+from forkdeck.model.stream import ModelRequest, StreamPart
+from forkdeck.providers.accumulate import Accumulator, cut
+from forkdeck.providers.classify import classify, stream_error
+from forkdeck.providers.clock import SystemClock
+from forkdeck.providers.credentials import DEFAULT_BASE_URL, Credentials, usable_base_url
+from forkdeck.providers.join import Joiner
+from forkdeck.providers.sdk import make_client
+from forkdeck.providers.sse import Record, RecordTooLong, SseDecoder
+from forkdeck.providers.statuses import Failure
+
+if TYPE_CHECKING:
+    import anthropic
+    import httpx2
+
+_LINGER_S = 0.25
+
+
+class AnthropicProvider:
+    """Speaks the Messages API to one endpoint with one set of credentials.
+
+    Args:
+        credentials: What to sign with.
+        simulated: Words to show when the model behind the endpoint is scripted.
+        base_url: The endpoint from the user's settings; it wins over ``ANTHROPIC_BASE_URL``.
+        headers: Headers from the user's settings; may hold secrets.
+        capabilities: What the endpoint can do, from the user's settings, over what is assumed.
+        clock: Time of the joining of deltas; None: the machine's.
+        read_timeout_s: Longest silence of the endpoint, in seconds.
+        transport: Stands in for the network in tests.
+
+    Raises:
+        UsageError: `base_url` is no web address, or holds a name or password.
+    """
+
+    def __init__(
+        self,
+        credentials: Credentials,
+        *,
+        simulated: str | None = None,
+        base_url: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        capabilities: Mapping[str, bool] | None = None,
+        clock: Clock | None = None,
+        read_timeout_s: float = 600.0,
+        transport: httpx2.AsyncBaseTransport | None = None,
+    ) -> None:
+        self.notes: tuple[str, ...] = credentials.notes
+        """What was corrected, to be shown."""
+        url = credentials.base_url
+        if base_url is not None and credentials.kind != "rehearsal":
+            url, note = usable_base_url(base_url, "endpoint.base_url")
+            self.notes = (note,) if note else ()
+        self._credentials = credentials
+        self._base_url = url
+        self._headers = dict(headers or {})
+        self._clock: Clock = clock or SystemClock()
+        self._read_timeout_s = read_timeout_s
+        self._transport = transport
+        self._endpoint = _facts(url, simulated, capabilities or {})
+        self._client: anthropic.AsyncAnthropic | None = None
+        self._making: asyncio.Task[anthropic.AsyncAnthropic] | None = None
+        self._thread = ThreadPoolExecutor(1, "sdk")
+        self._closed = False
+
+    @property
+    def endpoint(self) -> EndpointFacts:
+        """What is known of the endpoint."""
+        return self._endpoint
+
+    async def warm_up(self) -> None:
+        """Import the SDK and make the client, in a thread; safe to call again and to cancel.
+
+        Raises:
+            AuthFailed: There are no credentials, or they cannot be used.
+            ProviderError: The client cannot be made.
+        """
+        await self._ready()
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamPart]:
+        """Send a request and yield its answer; no retry inside.
+
+        Closing the iterator (or cancelling its task) closes the HTTP stream at once. Deltas of one
+        block are joined over about 50 ms.
+
+        Raises:
+            ProviderError: Before `Opened`: the classified refusal. After it: `StreamCut`,
+                `Overloaded` or `ServerFault` (a broken stream is never an answer).
+        """
+        client = await self._ready()
+        joiner = Joiner(self._clock)
+        reader = asyncio.create_task(
+            self._read(client, request, joiner), name=f"stream {request.run}"
+        )
+        try:
+            async with aclosing(joiner.parts()) as parts:
+                async for part in parts:
+                    yield part
+        finally:
+            reader.cancel()
+            await asyncio.wait((reader,))
+
+    async def close(self) -> None:
+        """Close the connections; safe to call twice."""
+        self._closed = True
+        making, client = self._making, self._client
+        self._making = self._client = None
+        if making is not None and not making.done():
+            await asyncio.wait((making,))
+        if making is not None and making.done() and not making.cancelled():
+            client = client or (making.result() if making.exception() is None else None)
+        if client is not None:
+            await client.close()
+        self._thread.shutdown(wait=False, cancel_futures=True)
+
+    async def _ready(self) -> anthropic.AsyncAnthropic:
+        if self._client is not None:
+            return self._client
+        if self._closed:
+            raise BadRequest("The endpoint was closed.", "Start forkdeck again.")
+        if not self._credentials.found:
+            raise AuthFailed(
+                self._credentials.looked_for,
+                "Without a key: forkdeck demo shows everything against a scripted model.",
+            )
+        if self._making is None:
+            self._making = asyncio.create_task(self._make(), name="import anthropic")
+        making = self._making
+        try:
+            # One caller that gives up must not take the client away from the others.
+            client = await asyncio.shield(making)
+        except Exception as error:  # noqa: BLE001 - whatever the SDK says becomes one error
+            self._making = None
+            raise classify(error, self._failure(""), opened=False) from None
+        self._client = client
+        return client
+
+    async def _make(self) -> anthropic.AsyncAnthropic:
+        return await asyncio.get_running_loop().run_in_executor(
+            self._thread,
+            lambda: make_client(
+                self._credentials,
+                base_url=self._base_url,
+                headers=self._headers,
+                read_timeout_s=self._read_timeout_s,
+                transport=self._transport,
+            ),
+        )
+
+    async def _read(
+        self, client: anthropic.AsyncAnthropic, request: ModelRequest, joiner: Joiner
+    ) -> None:
+        """Send and read until the end; everything that happens goes to the joiner."""
+        error = await self._attempt(client, request, joiner)
+        if self._refuses_diagnostics(error, request):
+            # Nothing was billed and no prefix moved: the field stands outside the conversation.
+            self._endpoint = msgspec.structs.replace(self._endpoint, diagnostics=False)
+            error = await self._attempt(client, request, joiner)
+        joiner.end(error)
+
+    async def _attempt(
+        self, client: anthropic.AsyncAnthropic, request: ModelRequest, joiner: Joiner
+    ) -> ProviderError | None:
+        answer = Accumulator()
+        failure = self._failure(str(request.body.get("model", "")))
+        try:
+            await self._exchange(client, request, joiner, answer, failure)
+        except Exception as raised:  # noqa: BLE001 - every way to fail is classified here
+            error = classify(raised, failure, opened=answer.opened, now=self._now())
+            error.__suppress_context__ = True
+            return error
+        return None
+
+    def _refuses_diagnostics(self, error: ProviderError | None, request: ModelRequest) -> bool:
+        sent = self._endpoint.diagnostics and request.previous_message_id is not None
+        return sent and isinstance(error, BadRequest) and "diagnostics" in error.what
+
+    async def _exchange(
+        self,
+        client: anthropic.AsyncAnthropic,
+        request: ModelRequest,
+        joiner: Joiner,
+        answer: Accumulator,
+        failure: Failure,
+    ) -> None:
+        body = self._body(request)
+        async with client.messages.with_streaming_response.create(
+            max_tokens=0,
+            messages=[],
+            model="",
+            stream=True,
+            # The body is sent as it is: the SDK would walk and copy every message of it.
+            extra_body=body,
+        ) as response:
+            if "json" in response.headers.get("content-type", ""):
+                await _refuse_json(response, failure)
+            async with aclosing(_events(response.iter_bytes())) as events:
+                async for event in events:
+                    if event.get("type") == "error":
+                        raise stream_error(_error(event), failure, opened=answer.opened)
+                    for part in answer.feed(event):
+                        joiner.add(part)
+                    if answer.stopped:
+                        joiner.add(answer.completed())
+                        await _drain(events)
+                        return
+                    await joiner.room()
+            if not answer.opened:
+                raise _nothing(response.headers.get("content-type", ""), failure)
+            answer.completed()
+
+    def _body(self, request: ModelRequest) -> JsonDict:
+        body = {**request.body, "stream": True}
+        if request.previous_message_id and self._endpoint.diagnostics:
+            body["diagnostics"] = {"previous_message_id": request.previous_message_id}
+        return body
+
+    def _failure(self, model: str) -> Failure:
+        secrets = (*self._credentials.secrets(), *self._headers.values())
+        return Failure(self._endpoint.base_url, model, self._credentials.origin, secrets)
+
+    def _now(self) -> datetime:
+        return self._clock.now().astimezone(UTC)
+
+
+async def _drain(events: AsyncIterator[JsonDict]) -> None:
+    """Read what follows a whole answer, so that the connection can be used again."""
+    # The answer is whole: however its connection ends, it stays an answer.
+    with suppress(Exception):
+        async with asyncio.timeout(_LINGER_S):
+            async for _ in events:
+                pass
+
+
+async def _events(chunks: AsyncIterator[bytes]) -> AsyncGenerator[JsonDict]:
+    """Decode events; records that are no JSON object break the stream."""
+    decoder = SseDecoder()
+    try:
+        async for chunk in chunks:
+            for record in decoder.feed(chunk):
+                yield _event(record)
+    except RecordTooLong:
+        raise cut("The endpoint sent something that never ends.") from None
+    for record in decoder.end():
+        # A last record without its blank line counts only when it is whole.
+        try:
+            yield _event(record)
+        except ProviderError:
+            return
+
+
+def _event(record: Record) -> JsonDict:
+    if record.data.strip() == "[DONE]":
+        return {}
+    try:
+        loaded: Any = json.loads(record.data)
+    except (ValueError, RecursionError):
+        raise cut("A part of the answer is no JSON.") from None
+    if not isinstance(loaded, dict):
+        return {}
+    event = cast("JsonDict", loaded)
+    if "type" not in event and record.event:
+        event["type"] = record.event
+    return event
+
+
+def _error(event: JsonDict) -> JsonDict:
+    error = event.get("error")
+    return cast("JsonDict", error) if isinstance(error, dict) else {"message": str(error or "")}
+
+
+async def _refuse_json(response: Any, failure: Failure) -> None:
+    """Raise the error of a success that is no stream: some gateways hide failures in one."""
+    data: bytes = await response.read()
+    try:
+        loaded: Any = json.loads(data)
+    except (ValueError, RecursionError):
+        loaded = None
+    if isinstance(loaded, dict) and "error" in loaded:
+        raise stream_error(_error(cast("JsonDict", loaded)), failure, opened=False)
+    raise NotAnEndpoint(
+        f"{failure.endpoint} does not stream its answers.",
+        "Use an endpoint that streams the Messages API.",
+    )
+
+
+def _nothing(content_type: str, failure: Failure) -> ProviderError:
+    """Return the error of a success without an answer."""
+    if "event-stream" in content_type:
+        return Unreachable(
+            f"{failure.endpoint} closed the connection before the answer began.",
+            "It is tried again by itself; press r to send the turn again later.",
+        )
+    kind = content_type.split(";", 1)[0].strip() or "something else"
+    return NotAnEndpoint(
+        f"{failure.endpoint} answered with {kind[:60]!r}, not with a Messages API stream.",
+        "Check the address of the endpoint; a proxy or a login page may stand before it.",
+    )
+
+
+def _facts(
+    base_url: str | None, simulated: str | None, capabilities: Mapping[str, bool]
+) -> EndpointFacts:
+    url = base_url or DEFAULT_BASE_URL
+    host = url.split("://", 1)[-1].split("/", 1)[0]
+    own = host == "api.anthropic.com"
+    on = capabilities.get
+    return EndpointFacts(
+        base_url=url,
+        name="rehearsal" if simulated else "Anthropic" if own else host,
+        thinking=on("thinking", True),
+        effort=on("effort", True),
+        diagnostics=on("diagnostics", own or bool(simulated)),
+        cache_fields=on("cache_fields", True),
+        simulated=simulated,
+    )

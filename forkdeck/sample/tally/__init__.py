@@ -1,0 +1,3 @@
+"""tally: plain-text invoices, added up to the cent."""
+
+__version__ = "1.4.0"

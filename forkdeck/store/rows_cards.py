@@ -1,0 +1,215 @@
+"""Cards: the tinted blocks after a transcript's tail that say what needs the person.
+
+Called by the row buffer. An open request shows tool, argument, place and rule; an ended fork
+shows what happened, what was kept and what to do next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from forkdeck.model.ids import PARENT
+from forkdeck.model.state import Ask, DeckState, ForkState, RunState
+from forkdeck.store.cells import cell_width
+from forkdeck.store.figures import clock, plural
+from forkdeck.store.rows_text import clean_line, flush_right, wrap_spans
+from forkdeck.store.rows_tools import VERB
+from forkdeck.store.rows_types import Bar, Fill, Grid, Row, Span, Style
+
+Keys = Sequence[tuple[str, str]]
+
+ARGUMENT_LINES: Final = 40
+"""Most logical lines of an argument a card shows; the rest is counted."""
+
+
+def visible_escapes(text: str) -> str:
+    """Return text with every control and invisible character written out, lines kept."""
+    if text.isascii() and text.replace("\n", "").isprintable():
+        return text
+    return "".join(
+        char
+        if char == "\n" or (char.isprintable() and not _invisible(char))
+        else f"\\u{{{ord(char):x}}}"
+        for char in text
+    )
+
+
+def _invisible(char: str) -> bool:
+    code = ord(char)
+    return (
+        0x200B <= code <= 0x200F
+        or 0x202A <= code <= 0x202E
+        or 0x2060 <= code <= 0x206F
+        or (
+            code in (0x00AD, 0x034F, 0x061C, 0x115F, 0x1160, 0x180E, 0x3164, 0xFEFF, 0xFFA0)
+            or 0xFE00 <= code <= 0xFE0F
+            or 0xE0000 <= code <= 0xE0FFF
+        )
+    )
+
+
+class _Card:
+    """Collects the rows of one card."""
+
+    def __init__(self, grid: Grid, fill: Fill, bar: Bar, *, compact: bool) -> None:
+        self._grid, self._compact = grid, compact
+        self._fill: Fill = fill
+        self._bar: Bar = bar
+        self._start = 4 if grid.kind in ("fork", "zoom") else grid.indent
+        self.rows: list[Row] = []
+        self.gap()
+
+    def gap(self) -> None:
+        if not self._compact:
+            self._add(())
+
+    def _add(self, spans: tuple[Span, ...]) -> None:
+        self.rows.append(Row(spans, self._fill, self._bar))
+
+    def field(self, label: Span, spans: Sequence[Span], right: Sequence[Span] = ()) -> None:
+        """Add a labelled line that wraps; `right` stands on its first row."""
+        grid = self._grid
+        pad: Span = ("text", " " * self._start)
+        edge = grid.width - 2
+        need = sum(cell_width(text) for _, text in right)
+        room = max(8, edge - self._start - VERB)
+        lines = wrap_spans(list(spans), room)
+        if need and len(lines) == 1:
+            width = sum(cell_width(text) for _, text in lines[0])
+            if width + need + 2 > room:
+                lines, right = [*wrap_spans(list(spans), room)], ()
+        elif need:
+            right = ()
+        for index, line in enumerate(lines):
+            style, text = label if index == 0 else ("muted", "")
+            head: list[Span] = [pad, (style, text.ljust(VERB))]
+            self._add(flush_right([*head, *line], right if index == 0 else (), edge))
+
+    def keys(self, keys: Keys) -> None:
+        """Add the keys, on as many rows as they need."""
+        room = self._grid.width - self._start - 1
+        line: list[Span] = []
+        used = 0
+        for key, word in keys:
+            need = cell_width(key) + 1 + cell_width(word)
+            if line and used + 3 + need > room:
+                self._add((("text", " " * self._start), *line))
+                line, used = [], 0
+            if line:
+                line.append(("text", "   "))
+                used += 3
+            line += [("key", key), ("muted", f" {word}")]
+            used += need
+        if line:
+            self._add((("text", " " * self._start), *line))
+
+    def done(self) -> list[Row]:
+        self.gap()
+        return self.rows
+
+
+def ask_keys(ask: Ask, same: int) -> list[tuple[str, str]]:
+    """Return the answer keys of a request; `same` counts identical ones elsewhere."""
+    keys = [("y", "both, once" if same == 1 else "once")] if same < 2 else [("y", "all, once")]
+    if ask.event.grant is not None:
+        if ask.run != PARENT:
+            keys += [("a", "this fork"), ("A", "this batch")]
+        else:
+            keys += [("a", "this session")]
+    return [*keys, ("-", "deny"), ("_", "deny, say why")]
+
+
+def ask_card(
+    ask: Ask, state: DeckState, grid: Grid, now_ms: int, *, compact: bool, recorded: bool
+) -> list[Row]:
+    """Return the card of an open request."""
+    event = ask.event
+    card = _Card(grid, "warn", "warn", compact=compact)
+    waited = clock(now_ms - ask.at_ms)
+    wide = grid.width >= 48
+    right: list[Span] = [("muted", f"waiting {waited}" if wide else waited)]
+    lines = visible_escapes(event.argument).replace("\t", "    ").split("\n")
+    for index, line in enumerate(lines[:ARGUMENT_LINES]):
+        name: Span = ("ask", clean_line(event.tool)[: VERB - 1]) if not index else ("ask", "")
+        card.field(name, [("strong", line)], right if not index else ())
+    if len(lines) > ARGUMENT_LINES:
+        card.field(("muted", ""), [("muted", f"+{len(lines) - ARGUMENT_LINES} lines")])
+    place: list[Span] = [("text", clean_line(event.cwd))]
+    if event.note:
+        place.append(("muted", f"   {clean_line(event.note)}"))
+    card.field(("muted", "in"), place)
+    if event.rule:
+        card.field(("muted", "rule"), [("text", clean_line(event.rule))])
+    if event.grant is not None:
+        card.field(("muted", "a"), [("muted", "allows "), ("text", clean_line(event.grant))])
+    others = same_requests(state, ask)
+    if others:
+        names = ", ".join(_run_name(state, other.run) for other in others)
+        card.field(("muted", "also"), [("text", names)])
+    card.gap()
+    if recorded:
+        card.field(("muted", "replay"), [("muted", "recorded, cannot be answered here")])
+    else:
+        card.keys(ask_keys(ask, len(others)))
+    return card.done()
+
+
+def same_requests(state: DeckState, ask: Ask) -> list[Ask]:
+    """Return the other open requests that one answer would serve too."""
+    wanted = (ask.event.tool, ask.event.argument, ask.event.view)
+    return [
+        other
+        for other in state.asks
+        if other.event.request != ask.event.request
+        and (other.event.tool, other.event.argument, other.event.view) == wanted
+    ]
+
+
+def _run_name(state: DeckState, run: str) -> str:
+    fork = state.forks.get(run)
+    return f"{run[1:]} {clean_line(fork.name)}" if fork else "parent"
+
+
+def end_card(
+    fork: ForkState, run: RunState, grid: Grid, *, compact: bool, recorded: bool
+) -> list[Row]:
+    """Return the card of a fork that did not end well; empty for every other."""
+    labels: dict[str, tuple[str, Style, Fill, Bar]] = {
+        "FAIL": ("error", "bad-strong", "error", "error"),
+        "PART": ("limit", "warn-strong", "warn", "warn"),
+        "INTR": ("ended", "warn-strong", "warn", "warn"),
+        "ABRT": ("stopped", "strong", "panel", "rest"),
+    }
+    if fork.status not in labels:
+        return []
+    label, style, fill, bar = labels[fork.status]
+    card = _Card(grid, fill, bar, compact=compact)
+    card.field((style, label), [("text", clean_line(fork.reason) or "no reason was given")])
+    card.field(("muted", "kept"), [("text", kept_words(fork, run))])
+    if fork.remedy:
+        card.field(("muted", "next"), [("text", clean_line(fork.remedy))])
+    if not recorded:
+        card.gap()
+        keys = [("r", "continue" if fork.status == "PART" else "resume")]
+        if fork.work is not None:
+            keys.append(("d", "diff"))
+        keys.append(("Enter", "transcript"))
+        if fork.owed:
+            keys.append((".", "settle"))
+        card.keys(keys)
+    return card.done()
+
+
+def kept_words(fork: ForkState, run: RunState) -> str:
+    """Say what of an ended fork is kept."""
+    parts = ["transcript"]
+    if fork.report:
+        parts.append(f"{plural(len(fork.report.split()), 'word')} of report")
+    if run.counters.tool_calls:
+        parts.append(plural(run.counters.tool_calls, "tool result"))
+    if fork.work is not None:
+        parts.append(f"{plural(len(fork.files), 'file')} in {clean_line(fork.work.ref)}")
+    elif fork.worktree is not None and fork.worktree.kept_why:
+        parts.append(f"the worktree at {clean_line(fork.worktree.path)}")
+    return ", ".join(parts)

@@ -1,0 +1,407 @@
+"""The deck screen: parent, forks, strips, prompt and footer, drawn from one state.
+
+It holds the deck's state in one reactive value, which only the flush assigns; the watcher hands
+what changed to the widgets. Live and replay are the same to it but for the transport.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+
+from textual import events
+from textual.app import ComposeResult
+
+from forkdeck.model.ids import PARENT
+from forkdeck.model.intents import SettleFork
+from forkdeck.model.ports import Deck, Transport
+from forkdeck.model.state import DeckState
+from forkdeck.store import selectors
+from forkdeck.ui import formats
+from forkdeck.ui.approvals import AnswerGuard
+from forkdeck.ui.bindings import LEADER, footer_keys
+from forkdeck.ui.flush import Flush, Flusher, Ticker
+from forkdeck.ui.keyboard import key_of
+from forkdeck.ui.layout import MIN_HEIGHT, MIN_WIDTH, assign, plan
+from forkdeck.ui.lines import Row
+from forkdeck.ui.prompt import PromptArea
+from forkdeck.ui.prompt_box import PromptBox
+from forkdeck.ui.screens.deck_acts import DeckActs
+from forkdeck.ui.screens.deck_base import View
+from forkdeck.ui.screens.deck_body import DeckBody
+from forkdeck.ui.screens.deck_talk import DeckTalk
+from forkdeck.ui.sheet import Sheet
+from forkdeck.ui.widgets.status_line import AskStrip, FooterLine, TitleLine
+from forkdeck.ui.widgets.timeline import Timeline, lanes_of
+from forkdeck.ui.widgets.transport_line import TransportLine
+
+_LOW = 30
+"""Below this height the prompt has no blank row."""
+
+_QUIET_KEYS = frozenset(("up", "down", "j", "k", "pageup", "pagedown"))
+"""Keys that leave the last message where it is."""
+
+
+class DeckScreen(DeckActs, DeckTalk):
+    """A running or replayed session.
+
+    Args:
+        deck: The session.
+    """
+
+    CSS_PATH = ["deck.tcss", "../prompt_box.tcss"]
+    ESCAPE_TO_MINIMIZE = False
+
+    def __init__(self, deck: Deck) -> None:
+        super().__init__()
+        self.deck = deck
+        self.view = View()
+        self.guard = AnswerGuard()
+        self.plan = None
+        self.flush = Flush(urgent=True)
+        self.message = None
+        self.leader = False
+        self.asked_to_settle = set()
+        self.body = DeckBody()
+        self.title_line = TitleLine(id="title")
+        self.strip = AskStrip(id="strip")
+        self.footer = FooterLine(id="footer")
+        self.small = Sheet(id="small")
+        self.timeline = Timeline(id="timeline")
+        self.transport_line = TransportLine(id="transport")
+        self._lanes_of: DeckState | None = None
+        self._unsubscribe: Callable[[], None] = lambda: None
+
+    def compose(self) -> ComposeResult:
+        """Lay out: the body takes what title, strips, prompt and footer leave."""
+        app = self.deck_app
+        options = app.draw_options
+        self.box = PromptBox(app.history, self.complete, blink=options.motion,
+                             ascii_only=options.ascii_only)  # fmt: skip
+        yield self.small
+        yield self.title_line
+        yield self.body
+        yield self.timeline
+        yield self.transport_line
+        yield self.strip
+        yield self.box
+        yield self.footer
+
+    def on_mount(self) -> None:
+        """Begin to follow the deck."""
+        self.small.display = False
+        self.strip.display = False
+        self.timeline.display = self.replaying
+        self.transport_line.display = self.replaying
+        self.area.hold_key = self._holds
+        loop = asyncio.get_running_loop()
+        self.flusher = Flusher(
+            self._draw,
+            set_interval=self._paused_interval,
+            call_soon=loop.call_soon,
+            seconds=time.perf_counter,
+        )
+        self._unsubscribe = self.deck.subscribe(self.flusher.wake)
+        if self.replaying:
+            self.box.display = False
+            self.body.focus()
+        else:
+            self.area.focus()
+        self.flusher.flush()
+
+    def _paused_interval(self, seconds: float, callback: Callable[[], None]) -> Ticker:
+        return self.set_interval(seconds, callback, pause=True)
+
+    def on_unmount(self) -> None:
+        """Stop following; the app closes the deck."""
+        self._unsubscribe()
+        self.flusher.close()
+
+    # --- drawing
+
+    def _draw(self, flush: Flush) -> None:
+        """Draw one flush: a newer state, or only the time."""
+        if not self.is_mounted:
+            return
+        self.flush = flush
+        state = self.deck.state
+        if flush.spin and state is self.state:
+            self._show(state, state)
+        else:
+            self.state = state
+
+    def watch_state(self, old: DeckState, new: DeckState) -> None:
+        """Hand what changed to the widgets."""
+        if new.forks is not old.forks:
+            self._forks_changed(old, new)
+        self._show(old, new)
+
+    def _forks_changed(self, old: DeckState, new: DeckState) -> None:
+        if self.view.selected != PARENT and self.view.selected not in new.forks:
+            self.view.selected = PARENT
+            self.view.zoomed = False
+        self.view.order = tuple(self.kept_order())
+        if len(new.forks) != len(old.forks) or self.plan is None:
+            self.replan()
+
+    def _show(self, old: DeckState, new: DeckState) -> None:
+        flush = self.flush
+        now_ms = self.deck.now_ms()
+        if self.plan is None:
+            self.replan()
+        self.body.draw(old, new, now_ms, self.view, board=flush.board, spin=flush.spin,
+                       recorded=self.replaying)  # fmt: skip
+        self.draw_lines()
+        self.flusher.running(self._runs(new))
+        self._seen(new)
+        self.deck_app.announce(new, quiet=self.replaying)
+
+    def _runs(self, state: DeckState) -> bool:
+        transport = self.deck.transport
+        if transport is not None:
+            return transport.facts.playing
+        return state.parent.turn.running or bool(state.asks) or bool(selectors.living(state))
+
+    def draw_lines(self) -> None:
+        """Draw title, strip, prompt facts, transport and footer."""
+        if not self.is_mounted:
+            return
+        state, now_ms = self.state, self.deck.now_ms()
+        self.title_line.update_state(state, now_ms, chip="REPLAY" if self.replaying else "")
+        ask = self.shown_ask
+        pane = self.pane
+        card = ask is not None and pane is not None and pane.card_visible and not self.in_prompt
+        self.strip.update_state(state, now_ms, keys=not card and not self.replaying,
+                                trouble=self.trouble(), message=self.message)  # fmt: skip
+        if self.strip.display != self.strip.wanted:
+            self.strip.display = self.strip.wanted
+        self.box.show_facts(self._facts(state))
+        self.box.set_focused(self.in_prompt)
+        transport = self.deck.transport
+        if transport is not None:
+            self.transport_line.update_facts(transport.facts)
+            if self.timeline.display:
+                self._draw_timeline(state, transport)
+        self._draw_footer()
+
+    def _draw_timeline(self, state: DeckState, transport: Transport) -> None:
+        facts = transport.facts
+        whole = getattr(transport, "final_state", None)
+        last = whole if isinstance(whole, DeckState) else state
+        if last is not self._lanes_of:
+            self._lanes_of = last
+            self.timeline.update_lanes(lanes_of(last, facts.duration_ms), last, facts.duration_ms)
+        self.timeline.update_position(facts.position_ms, self.view.selected)
+
+    def trouble(self) -> str:
+        """Return why lines of the log are unsaved, or an empty string."""
+        found = getattr(self.deck, "trouble", None)
+        return found if isinstance(found, str) else ""
+
+    def _draw_footer(self) -> None:
+        able = self.deck.capabilities
+        left, right = footer_keys(self.zones, live=able.live and not able.recorded,
+                                  worktrees=able.worktrees)  # fmt: skip
+        if self.in_prompt:
+            chip = (
+                "PROMPT" if self.area.purpose.kind == "parent" else self.area.purpose.kind.upper()
+            )
+            if self.area.purpose.kind != "parent":
+                left = [("Enter", "send"), ("Esc", "back")]
+        elif self.view.zoomed:
+            chip = f"ZOOM {self.fork[1:]}" if self.fork else "ZOOM"
+            left = [("Esc", "deck"), *left]
+        else:
+            chip = "REPLAY" if self.replaying else "DECK"
+        self.footer.update_state(chip, left, right)
+
+    def _facts(self, state: DeckState) -> str:
+        run = state.parent
+        if self.view.zoomed and self.fork is not None:
+            run = state.runs.get(self.fork, run)
+        head = run.head or state.parent.head
+        model = head.model if head else state.session.model
+        context = formats.context(run.context_tokens, head.context_tokens if head else None)
+        queued = f"{len(state.prompts)} queued" if state.prompts else ""
+        level = "" if state.session.level in {None, "sandboxed"} else str(state.session.level)
+        parts = (queued, level, state.session.mode, model, context)
+        return "   ".join(part for part in parts if part)
+
+    # --- layout
+
+    def replan(self) -> None:
+        """Lay the body out for size, forks and view; then draw it."""
+        width, height = self.body.size
+        tiny = self.size.width < MIN_WIDTH or self.size.height < MIN_HEIGHT
+        self._set_tiny(tiny)
+        if tiny or not width or not height:
+            return
+        if not self.view.order:
+            self.view.order = tuple(self.kept_order())
+        count = len(self.view.order) if self.view.only_owed else len(self.state.forks)
+        self.plan = plan(width, height, count, density=self.view.density, zoomed=self.view.zoomed)
+        if self.plan.zoomed:
+            shown = [self.view.selected]
+        else:
+            places = len(self.plan.panes)
+            order = list(self.view.order)
+            if places >= len(order):
+                order = [handle for handle in self.state.forks if handle in set(order)]
+                self.view.panes = ()
+            selected = self.view.selected if self.view.selected != PARENT else None
+            shown = assign(places, self.view.panes, order, selected)
+            self.view.panes = tuple(shown)
+        self.box.set_low(self.size.height < _LOW)
+        self.body.apply(self.plan, shown)
+        self.body.draw_all(self.state, self.deck.now_ms(), self.view, recorded=self.replaying)
+        self.mark_selection()
+        self.draw_lines()
+
+    def _set_tiny(self, tiny: bool) -> None:
+        if tiny == self.small.display:
+            return
+        self.small.display = tiny
+        for widget in (self.title_line, self.body, self.footer):
+            widget.display = not tiny
+        self.box.display = not tiny and not self.replaying
+        self.strip.display = not tiny and self.strip.wanted
+        self.timeline.display = not tiny and self.replaying
+        self.transport_line.display = not tiny and self.replaying
+        if tiny:
+            text = f"forkdeck needs {MIN_WIDTH}x{MIN_HEIGHT} cells, here are"
+            text += f" {self.size.width}x{self.size.height}; all goes on running"
+            self.small.show([Row(spans=(("text", text),))])
+
+    def on_resize(self) -> None:
+        """Lay out again; a timeline needs room of its own."""
+        if self.replaying:
+            self.timeline.display = self._timeline and self.size.height >= 26
+        self.call_after_refresh(self.replan)
+
+    def mark_selection(self) -> None:
+        """Draw the focus bar where it is now."""
+        self.body.mark(self.view.selected, focused=not self.in_prompt)
+
+    # --- reading
+
+    def _seen(self, state: DeckState) -> None:
+        """Note what is on screen: a card that may be answered, a report that was read."""
+        ask, pane = self.shown_ask, self.pane
+        shown = ask.event.request if ask is not None and pane is not None else None
+        whole = pane is not None and pane.card_visible
+        self.guard.showing(shown, self.now_ms(), whole=whole)
+        handle = self.fork
+        reading = self.view.zoomed or self.view.peeking
+        if handle is None or not reading or pane is None or self.replaying:
+            return
+        fork = state.forks[handle]
+        mark = (handle, fork.owed_at_ms)
+        if fork.owed and fork.settled and pane.at_end and mark not in self.asked_to_settle:
+            self.asked_to_settle.add(mark)
+            self.submit(SettleFork(handle=handle, how="read"))
+
+    def after_scroll(self) -> None:
+        """A card or a report may have come on screen to its last line."""
+        self._seen(self.state)
+        self.draw_lines()
+
+    # --- keys
+
+    def _holds(self, event: events.Key) -> bool:
+        """Keys the prompt leaves to the screen: what follows Ctrl+X, and ↑ for a queued prompt."""
+        if self.leader:
+            return True
+        return event.key == "up" and self.take_back()
+
+    async def on_key(self, event: events.Key) -> None:
+        """Do what the key means in this zone."""
+        key = key_of(event)
+        handled = await self._lead(key) if self.leader else await self._plain(event, key)
+        if handled:
+            event.stop()
+        if self.is_mounted:
+            self.guard.key_came(self.now_ms())
+            self.flusher.key()
+
+    async def _lead(self, key: str) -> bool:
+        self.leader = False
+        action = LEADER.get(key)
+        if action is None:
+            self.say("Ctrl+X is followed by 1–9, 0, w or x")
+            return True
+        self.key = key
+        self.message = None
+        await self.act(action)
+        return True
+
+    async def _plain(self, event: events.Key, key: str) -> bool:
+        if self.in_prompt and key == "ctrl+x" and self.area.selected_text:
+            return False
+        if self.in_prompt and key == "ctrl+d" and self.area.text:
+            return False
+        return await self.press(event)
+
+    def before_key(self, key: str) -> None:
+        """A key that acts takes the last message away."""
+        if self.message is not None and key not in _QUIET_KEYS:
+            self.message = None
+            self.draw_lines()
+
+    def do_leader(self) -> None:
+        """Wait for the second key."""
+        self.leader = True
+
+    def do_zone_deck(self) -> None:
+        """From the prompt to the deck; without a selection, to who needs the person most."""
+        if self.view.selected == PARENT and self.view.order and not self.view.zoomed:
+            self.view.order = tuple(self.fresh_order())
+            self.select(self.view.order[0] if self.view.order else PARENT)
+        self.focus_deck()
+
+    def do_zone_prompt(self) -> None:
+        """From the deck to the prompt."""
+        if self.replaying:
+            self.say("a replay takes no prompt: : has every command")
+            return
+        self.focus_prompt()
+
+    def do_out(self) -> None:
+        """One step outward, at last the prompt; nothing is stopped."""
+        if self.in_prompt and self.area.purpose.kind not in {"parent", "steer", "resume"}:
+            self.focus_deck()
+        elif self.view.zoomed:
+            self.do_zoom_toggle()
+        elif self.in_prompt and self.area.purpose.kind != "parent":
+            self.view.peeking = False
+            self.focus_deck()
+        elif not self.in_prompt and not self.replaying:
+            self.focus_prompt()
+        elif self.state.parent.turn.running and not self.replaying:
+            self.say("Ctrl+C interrupts the parent; Esc stops nothing")
+
+    def on_descendant_focus(self) -> None:
+        """The zone changed."""
+        self._zone_changed()
+
+    def on_descendant_blur(self) -> None:
+        """The zone changed."""
+        self._zone_changed()
+
+    def _zone_changed(self) -> None:
+        if self.plan is not None:
+            self.mark_selection()
+            self.draw_lines()
+
+    def on_deck_body_picked(self, event: DeckBody.Picked) -> None:
+        """A click selects; a click on what is selected and in the deck zone zooms."""
+        self.select(event.run)
+        if self.in_prompt:
+            self.focus_deck()
+
+    def on_prompt_area_typed(self, event: PromptArea.Typed) -> None:
+        """The prompt's rows may have changed the body's height."""
+        event.stop()
+        if self.area.text:
+            self.deck_app.typed()
+        self._draw_footer()

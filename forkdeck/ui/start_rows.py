@@ -1,0 +1,245 @@
+"""What the start screen and the session list show, as rows; pure.
+
+Data comes from `StartFacts` and `SessionSummary` values that the deck factory returned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from decimal import Decimal
+
+from forkdeck.model.ports import SessionSummary, StartFacts
+from forkdeck.store.cells import fit
+from forkdeck.store.figures import UNKNOWN, money, plural
+from forkdeck.ui.lines import BLANK, Row, Span, beside, line, outside, rule, shifted, wrapped
+
+MAX_WIDTH = 96
+"""The start page is never wider than this."""
+
+RECENT = 5
+"""Sessions listed on the start page."""
+
+
+def when(started_at: str, now: datetime) -> str:
+    """Return an instant as a person says it: ``2 min ago``, ``yesterday``, ``Tue 24 Nov``."""
+    try:
+        then = datetime.fromisoformat(started_at)
+    except ValueError:
+        return UNKNOWN
+    if then.tzinfo is None:
+        then = then.replace(tzinfo=now.tzinfo)
+    seconds = (now - then).total_seconds()
+    if seconds < 60:
+        return "just now" if seconds >= -60 else f"{then:%d %b %Y}"
+    if seconds < 3600:
+        return f"{int(seconds // 60)} min ago"
+    days = (now.date() - then.astimezone(now.tzinfo).date()).days
+    if days == 0:
+        return f"{int(seconds // 3600)} h ago"
+    if days == 1:
+        return "yesterday"
+    return f"{then:%a %d %b}" if days < 300 else f"{then:%d %b %Y}"
+
+
+def session_row(
+    session: SessionSummary, slot: str, *, width: int, now: datetime, selected: bool, ascii_: bool
+) -> Row:
+    """Return one session: slot, title, branch, age, forks, what it owes, cost."""
+    wide = width >= 90
+    title = outside(session.title or session.project or session.session)
+    forks = "no forks" if not session.forks else plural(session.forks, "fork")
+    spans: list[Span] = [
+        ("muted", f" {slot:>2}  "),
+        ("strong" if selected else "text", fit(title, 26 if wide else 20)),
+        ("text", "  "),
+    ]
+    if wide:
+        spans += [("muted", fit(outside(session.branch or ""), 10)), ("text", "  ")]
+    spans += [("muted", fit(when(session.started_at, now), 11)), ("muted", f"  {forks:>8}   ")]
+    spans += _owes(session, ascii_=ascii_)
+    cost = money(Decimal(session.cost_usd)) if session.cost_usd else UNKNOWN
+    return line(
+        spans,
+        [("muted", "simulated  ")] * session.simulated + [("text", f"{cost} ")],
+        width=width,
+        fill="selected" if selected else "",
+        bar="focus" if selected else "",
+    )
+
+
+def _owes(session: SessionSummary, *, ascii_: bool) -> list[Span]:
+    marks = (
+        ("chip-ask", "?" if ascii_ else "◆", session.asks, "ask"),
+        ("bad-strong", "x" if ascii_ else "×", session.failed, "failed"),
+        ("warn-strong", "^" if ascii_ else "†", session.interrupted, "interrupted"),
+        ("good-strong", "+" if ascii_ else "✓", session.new, "new"),
+    )
+    spans: list[Span] = []
+    for style, glyph, count, word in marks:
+        if count:
+            gap: list[Span] = [("text", "   ")] if spans else []
+            text = f" {glyph} {count} {word} " if style == "chip-ask" else f"{glyph} {count} {word}"
+            spans += [*gap, (style, text)]
+    return spans or [("muted", "settled" if session.forks else "")]
+
+
+def start_rows(
+    facts: StartFacts | None,
+    sessions: Sequence[SessionSummary] | None,
+    *,
+    selected: int,
+    width: int,
+    height: int,
+    now: datetime,
+    focused: bool,
+    ascii_: bool = False,
+) -> list[Row]:
+    """Return the whole page for a screen of `width` by `height`; None: still looking."""
+    page = min(MAX_WIDTH, max(38, width - 4))
+    left = max(0, (width - page) // 2)
+    rows = _head(facts, page, ascii_=ascii_)
+    if facts is not None and not facts.can_start:
+        rows += [BLANK, *_missing(facts, page)]
+    rows += [BLANK, *_recent(sessions, page, selected if focused else -1, now, ascii_=ascii_)]
+    rows += [BLANK, *_begin_and_ready(facts, page, ascii_=ascii_)]
+    if height > len(rows) + 4:
+        tip: list[Span] = [
+            ("muted", "tip  "), ("text", "In the deck "), ("key", "w"),
+            ("text", " walks what needs you, oldest first. "), ("key", "Esc"),
+            ("text", " never stops a fork."),
+        ]  # fmt: skip
+        rows += [BLANK, line(tip, width=page)]
+    spare = height - len(rows)
+    above = min(3, max(0, spare // 3))
+    return [BLANK] * above + [shifted(row, left) for row in rows]
+
+
+def _head(facts: StartFacts | None, page: int, *, ascii_: bool) -> list[Row]:
+    drawing = (
+        ("--+--------------- *", "  +--------- ?", "  `------------- +")
+        if ascii_
+        else ("━━━━┳━━━━━━━━━━━━━━ ●", "    ┣━━━━━━━━━ ◆", "    ┗━━━━━━━━━━━━ ✓")
+    )
+    styles = ("live", "warn", "good")
+    texts: list[list[Span]] = [
+        [("heading", "forkdeck"), ("muted", f" {facts.version}" if facts else "")],
+        [("muted", "One conversation, many forks, every one of them in sight.")],
+        [("muted", _place(facts))],
+    ]
+    if page < 84:
+        return [line(spans, width=page) for spans in texts]
+    rows: list[Row] = []
+    for picture, style, spans in zip(drawing, styles, texts, strict=True):
+        rows.append(
+            line(
+                [
+                    ("live", picture[:-1]),
+                    (style, picture[-1]),
+                    ("text", " " * (27 - len(picture))),
+                    *spans,
+                ],
+                width=page,
+            )
+        )
+    return rows
+
+
+def _place(facts: StartFacts | None) -> str:
+    if facts is None:
+        return "looking at this directory"
+    parts = [outside(facts.project)]
+    if facts.branch:
+        parts.append(outside(facts.branch))
+    if facts.dirty_files:
+        parts.append(plural(facts.dirty_files, "dirty file"))
+    return "   ".join(parts)
+
+
+def _missing(facts: StartFacts, page: int) -> list[Row]:
+    text = facts.missing or "No credentials were found."
+    head, _, rest = text.partition("\n")
+    rows = [line([("warn-strong", " no key  "), ("strong", outside(head))], width=page,
+                 fill="warn", bar="warn")]  # fmt: skip
+    if rest:
+        rows += [
+            row._replace(fill="warn", bar="warn") for row in wrapped(rest, width=page - 9, margin=0)
+        ]
+        rows[1:] = [row._replace(spans=(("text", " " * 9), *row.spans)) for row in rows[1:]]
+    rows.append(
+        line(
+            [("text", " " * 9), ("key", "d"), ("muted", " demo, offline and free   "),
+             ("key", "r"), ("muted", " replay a saved session")],
+            width=page, fill="warn", bar="warn",
+        )
+    )  # fmt: skip
+    return rows
+
+
+def _recent(
+    sessions: Sequence[SessionSummary] | None,
+    page: int,
+    selected: int,
+    now: datetime,
+    *,
+    ascii_: bool,
+) -> list[Row]:
+    if sessions is None:
+        return [
+            line([("heading", "recent")], width=page),
+            rule(page),
+            line([("note", " looking")], width=page),
+        ]
+    count = f"{min(RECENT, len(sessions))} of {len(sessions)}   "
+    right: list[Span] = [("muted", count), ("key", "/"), ("muted", " search")] if sessions else []
+    rows = [line([("heading", "recent")], right, width=page), rule(page)]
+    if not sessions:
+        note = " No saved session yet. Every session is saved as it goes and can be replayed."
+        return [*rows, line([("muted", note)], width=page)]
+    for index, session in enumerate(sessions[:RECENT]):
+        rows.append(
+            session_row(
+                session,
+                str(index + 1),
+                width=page,
+                now=now,
+                selected=index == selected,
+                ascii_=ascii_,
+            )
+        )
+    return rows
+
+
+def _begin_and_ready(facts: StartFacts | None, page: int, *, ascii_: bool) -> list[Row]:
+    two = page >= 84
+    half = (page - 4) // 2 if two else page
+    entries = (
+        ("n", "new session here", "or Tab, and type"),
+        ("d", "demo", "offline, about 40 s, no key"),
+        ("r", "replay a session", "plays in this same deck"),
+        ("/", "all sessions", "search, open, replay"),
+    )
+    begin = [line([("heading", "begin")], width=half), rule(half)]
+    for key, word, note in entries:
+        dim = key == "n" and facts is not None and not facts.can_start
+        begin.append(
+            line(
+                [("key", f"  {key}  "), ("muted" if dim else "text", word)],
+                [("muted", "needs a key" if dim else note)],
+                width=half,
+            )
+        )
+    ready = [line([("heading", "ready")], width=half), rule(half)]
+    for name, good, text in facts.checks if facts else ():
+        mark = ("+" if ascii_ else "✓") if good else "!"
+        ready.append(
+            line(
+                [
+                    ("good" if good else "warn-strong", f"  {mark}  "),
+                    ("text", fit(outside(name), 9)),
+                    ("muted", outside(text)),
+                ],
+                width=half,
+            )
+        )
+    return beside(begin, ready, at=half + 4) if two else [*begin, BLANK, *ready]

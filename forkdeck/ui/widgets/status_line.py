@@ -1,0 +1,267 @@
+"""The one-row lines around the deck: title, ask strip, footer.
+
+Each takes its facts through `update_state` and paints one row; none of them changes the layout.
+What does not fit leaves in a fixed order, and a number is never cut.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from textual.strip import Strip
+
+from forkdeck.model.state import DeckState
+from forkdeck.model.words import Severity
+from forkdeck.store import selectors
+from forkdeck.store.cells import cut_end
+from forkdeck.store.rows_cards import ask_keys, same_requests, visible_escapes
+from forkdeck.store.rows_text import clean_line
+from forkdeck.ui import formats
+from forkdeck.ui.widgets.line_widget import LineWidget, Spans, between, width_of
+
+Keys = Sequence[tuple[str, str]]
+
+WORDS_FROM = 100
+"""From this width on the title's counts have words."""
+
+
+class StatusLine(LineWidget):
+    """One row of spans on a fill."""
+
+    ALLOW_SELECT = False
+    DEFAULT_CSS = """
+    StatusLine { height: 1; }
+    """
+
+    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
+        super().__init__(id=id, classes=classes)
+        self._spans: Spans = []
+        self._fill = ""
+
+    def show_spans(self, spans: Spans, fill: str = "") -> None:
+        """Paint these spans, if they are not the ones on screen."""
+        if spans != self._spans or fill != self._fill:
+            self._spans, self._fill = spans, fill
+            self.repaint()
+
+    def compose_spans(self) -> None:
+        """Lay out again for the present width; subclasses fill it."""
+
+    def on_resize(self) -> None:
+        """Lay out for the new width."""
+        self.compose_spans()
+
+    def palette_changed(self) -> None:
+        """Nothing is cached but the spans, which know no colours."""
+
+    def render_line(self, y: int) -> Strip:
+        """Return the row."""
+        return self.strip(self._spans, self._fill) if y == 0 else self.blank()
+
+
+def key_spans(keys: Keys) -> Spans:
+    """Return keys and their words, three cells apart."""
+    spans: Spans = []
+    for index, (key, word) in enumerate(keys):
+        spans += [("text", "   ")] if index else []
+        spans += [("key", key), ("muted", f" {word}")] if word else [("key", key)]
+    return spans
+
+
+class TitleLine(StatusLine):
+    """Name, session, branch; counts in order of attention; money against its budget; cache."""
+
+    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
+        super().__init__(id=id, classes=classes)
+        self._state: DeckState | None = None
+        self._chip = ""
+        self._note = ""
+
+    def update_state(
+        self, state: DeckState, now_ms: int = 0, *, chip: str = "", note: str = ""
+    ) -> None:
+        """Show a state; `chip` leads the line (``REPLAY``), `note` stands for the branch."""
+        del now_ms
+        self._state, self._chip, self._note = state, chip, note
+        self.compose_spans()
+
+    def compose_spans(self) -> None:
+        """Lay out for the present width."""
+        state, width = self._state, self.size.width
+        if state is None or not width:
+            return
+        left = self._names(state)
+        right = self._figures(state, words=width >= WORDS_FROM)
+        if width_of(left) + width_of(right) + 3 > width:
+            right = self._figures(state, words=False)
+        while width_of(left) + width_of(right) + 3 > width and len(left) > 3:
+            left = left[:-1]
+        self.show_spans(between(left, right, width))
+
+    def _names(self, state: DeckState) -> Spans:
+        facts = state.session
+        left: Spans = (
+            [("chip-zone", f" {self._chip} "), ("text", " ")] if self._chip else [("text", " ")]
+        )
+        left.append(("strong", "forkdeck"))
+        if facts.simulated:
+            left.append(("warn", f"  {clean_line(facts.simulated)}"))
+        title = clean_line(facts.title) or clean_line(facts.project)
+        if title:
+            left.append(("text", f"  {cut_end(title, 32)}"))
+        branch = self._note or branch_words(state)
+        if branch:
+            left.append(("muted", f"  {branch}"))
+        return left
+
+    def _figures(self, state: DeckState, *, words: bool) -> Spans:
+        width = self.size.width
+        counts: Spans = []
+        for word, count in selectors.counts(state):
+            found = self.badge(word)
+            text = f"{found.glyph} {count} {word.lower()}" if words else f"{found.glyph} {count}"
+            if found.style == "chip-ask":
+                counts += [("chip-ask", f" {text} "), ("text", "   ")]
+            else:
+                counts += [(found.style, text), ("text", "   " if words else "  ")]
+        total = selectors.total_cost(state)
+        reported = selectors.total_usage(state).prompt_tokens > 0 or total.usd > 0
+        money: Spans = [("strong", formats.cost(total, known=reported))]
+        if state.session.budget_usd is not None and width >= WORDS_FROM:
+            money.append(("muted", formats.of_budget("", state.session.budget_usd)[1]))
+        share = selectors.cache_share(state)
+        cache: Spans = [("muted", "   cache "), ("text", formats.percent(share))]
+        right = [*counts, *money, *cache]
+        if width_of(right) + 11 > width:
+            right = [*counts, *money]
+        return right
+
+
+def branch_words(state: DeckState) -> str:
+    """Return the branch and how many files are dirty: ``main +3``."""
+    facts = state.session
+    if facts.branch is None:
+        return clean_line(facts.git_head or "")[:7]
+    dirty = f" +{facts.dirty_files}" if facts.dirty_files else ""
+    return f"{clean_line(facts.branch)}{dirty}"
+
+
+class AskStrip(StatusLine):
+    """What waits for the person, oldest first; or, before it, trouble and the last answer."""
+
+    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
+        super().__init__(id=id, classes=classes)
+        self._state: DeckState | None = None
+        self._now_ms = 0
+        self._keys = False
+        self._message: tuple[str, Severity] | None = None
+        self._trouble = ""
+
+    @property
+    def wanted(self) -> bool:
+        """Whether there is anything to show; the screen hides the row otherwise."""
+        state = self._state
+        return bool(self._trouble or self._message or (state is not None and state.asks))
+
+    def update_state(
+        self,
+        state: DeckState,
+        now_ms: int,
+        *,
+        keys: bool = False,
+        trouble: str = "",
+        message: tuple[str, Severity] | None = None,
+    ) -> None:
+        """Show what waits. `keys`: repeat the answer keys, because the card is out of sight.
+
+        `trouble` (the log cannot be written) goes before everything, `message` (what came of
+        the last key) before the requests.
+        """
+        self._state, self._now_ms, self._keys = state, now_ms, keys
+        self._trouble, self._message = trouble, message
+        self.compose_spans()
+
+    def compose_spans(self) -> None:
+        """Lay out for the present width."""
+        state, width = self._state, self.size.width
+        if state is None or not width:
+            return
+        if self._trouble:
+            left: Spans = [
+                ("text", " "), ("bad-strong", f"{self.marks.times} log"),
+                ("text", f"  {clean_line(self._trouble)}"),
+            ]  # fmt: skip
+            self.show_spans(between(left, [], width), "error")
+        elif self._message is not None:
+            text, severity = self._message
+            style = {"info": "muted", "warning": "warn", "error": "bad"}[severity]
+            fill = {"info": "", "warning": "warn", "error": "error"}[severity]
+            self.show_spans(between([("text", " "), (style, clean_line(text))], [], width), fill)
+        elif state.asks:
+            self._compose_asks(state, width)
+        else:
+            self.show_spans([])
+
+    def _compose_asks(self, state: DeckState, width: int) -> None:
+        ask = state.asks[0]
+        count = len(state.asks)
+        glyph = self.badge("ASK").glyph
+        same = same_requests(state, ask)
+        who: Spans = []
+        for run in [ask.run, *(other.run for other in same)][:3]:
+            fork = state.forks.get(run)
+            name = clean_line(fork.name) if fork else "parent"
+            gap = "   " if who else "  "
+            who += [("muted", f"{gap}{run[1:]} " if fork else gap), ("text", name)]
+        waits: Spans = [("muted", f"oldest waits {formats.duration(self._now_ms - ask.at_ms)}")]
+        head: Spans = [("chip-ask", f" {glyph} {count} ask "), *who]
+        argument = clean_line(visible_escapes(ask.event.argument.split("\n", 1)[0]))
+        request: Spans = [("muted", f"   {clean_line(ask.event.tool)} "), ("text", argument)]
+        right: Spans = [*waits, ("text", "   "), *key_spans([("w", "next")])]
+        if self._keys:
+            keys = [*ask_keys(ask, len(same)), ("w", "next")]
+            while len(keys) > 2 and width_of(head) + width_of(key_spans(keys)) + 16 > width:
+                keys.pop(-2)
+            right = key_spans(keys)
+        if width_of(head) + width_of(right) + 4 > width:
+            right = key_spans([("w", "next")])
+        self.show_spans(between([*head, *request], right, width), "warn")
+
+
+class FooterLine(StatusLine):
+    """The zone's chip and its keys; keys leave from the right, ``? help`` stays."""
+
+    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
+        super().__init__(id=id, classes=classes)
+        self._zone = ""
+        self._keys: list[tuple[str, str]] = []
+        self._right: list[tuple[str, str]] = []
+
+    def update_state(
+        self,
+        zone: str,
+        keys: Keys,
+        right: Keys = ((":", "palette"), ("?", "help")),
+    ) -> None:
+        """Show the zone and its keys; the last of `right` is the one that always stays."""
+        self._zone, self._keys, self._right = zone, list(keys), list(right)
+        self.compose_spans()
+
+    def compose_spans(self) -> None:
+        """Lay out for the present width."""
+        width = self.size.width
+        if not width or not self._zone:
+            return
+        chip: Spans = [("chip-zone", f" {clean_line(self._zone)} "), ("text", "  ")]
+        keys, right = list(self._keys), list(self._right)
+        while keys and self._needs(chip, keys, right) > width:
+            if len(right) > 1 and len(keys) <= 5:
+                right.pop(0)
+            else:
+                keys.pop()
+        while len(right) > 1 and self._needs(chip, keys, right) > width:
+            right.pop(0)
+        self.show_spans(between([*chip, *key_spans(keys)], key_spans(right), width))
+
+    def _needs(self, chip: Spans, keys: list[tuple[str, str]], right: list[tuple[str, str]]) -> int:
+        return width_of(chip) + width_of(key_spans(keys)) + width_of(key_spans(right)) + 4

@@ -1,0 +1,132 @@
+"""The faces without a screen: lines for people, lines for programs."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+
+from forkdeck.model.events import Event, UnknownEvent
+from forkdeck.model.events.fork import BatchAdmitted, ForkStopped
+from forkdeck.model.events.session import NoticeRaised
+from forkdeck.model.events.step import MessageFinished, RequestDelayed, TextStreamed, UsageReported
+from forkdeck.model.events.tool import ToolEnded, ToolStarted
+from forkdeck.model.events.turn import MessageAdded, TurnEnded
+from forkdeck.model.raw import to_raw
+from forkdeck.model.state import EMPTY
+from forkdeck.plain.json_lines import JsonFace
+from forkdeck.plain.lines import LineFace, clock_text
+from forkdeck.sessionlog.codec import decode
+from forkdeck.store.reducer import reduce
+from tests.store.recordings import Script, assistant, numbered, opened, user
+from tests.store.strategies import EVENT_TYPES, events_of
+from tests.store.test_reducer import ask, ended, queued, started
+
+
+def printed(*events: Event, color: bool = False) -> list[str]:
+    out: list[str] = []
+    face, state = LineFace(out.append, color), EMPTY
+    for event in numbered([opened(), *events], step_ms=1_000):
+        state = reduce(state, event)
+        face.event(event, state)
+    assert all(line.endswith("\n") for line in out)
+    return "".join(out).splitlines()
+
+
+def test_a_session_reads_like_this() -> None:
+    lines = printed(
+        MessageAdded(kind="prompt", message=user("count\nthe stars"), text="count\nthe stars"),
+        BatchAdmitted(batch="b", tool="fork_join", call="c", handles=("f1",), max_concurrency=4),
+        queued(write=True),
+        started(messages=12),
+        ToolStarted(run="f1", call="c", name="bash", input=to_raw({}), argument="pytest -q"),
+        ToolEnded(run="f1", call="c", name="bash", status="ok", content="..", summary="exit 0"),
+        RequestDelayed(run="f1", reason="429", wait_ms=18_000, message="slow down"),
+        MessageFinished(run="f1", message=assistant("All pass."), stop_reason="end_turn"),
+        ended(reason="end_turn", report="All pass."),
+        TurnEnded(turn=1, outcome="failed", reason="401", remedy="Set a key."),
+    )
+    assert lines == [
+        "0:00 [parent] OPEN  session 20261130-202200-1f3a9c · orders on main · claude-opus-5-5",
+        "0:01 [parent] YOU   count",
+        "0:01 [parent]       the stars",
+        "0:02 [parent] FORK  1 fork by fork_join: f1",
+        "0:03 [f1 tests] QUE   run the tests (write)",
+        "0:04 [f1 tests] START 12 messages inherited",
+        "0:05 [f1 tests] RUN   bash pytest -q",
+        "0:06 [f1 tests] OK    bash exit 0",
+        "0:07 [f1 tests] WAIT  429 18.0 s slow down",
+        "0:08 [f1 tests] SAYS  All pass.",
+        "0:09 [f1 tests] DONE  end_turn · 5.0 s · 1 tool · –",
+        "0:09 [f1 tests] SAYS  All pass.",
+        "0:10 [parent] ERROR turn failed: 401",
+        "0:10 [parent]       Set a key.",
+    ]
+
+
+def test_deltas_and_figures_make_no_lines() -> None:
+    assert len(printed(TextStreamed(index=0, text="x"), UnknownEvent(name="n", line="{}"))) == 1
+    quiet = UsageReported(usage=_usage(), model="m", cost_usd=None)
+    assert len(printed(quiet)) == 1
+
+
+def _usage():
+    from forkdeck.model.usage import Usage
+
+    return Usage(input_tokens=1)
+
+
+def test_only_state_words_are_coloured_and_only_when_asked() -> None:
+    plain = printed(queued(), started(), ended())
+    coloured = printed(queued(), started(), ended(), color=True)
+    assert "\x1b" not in "".join(plain)
+    assert "\x1b[32mDONE \x1b[0m" in coloured[-1]
+    assert [re.sub(r"\x1b\[[0-9]*m", "", line) for line in coloured] == plain
+
+
+@pytest.mark.parametrize("evil", ["\x1b]0;owned\x07", "\x9b31m", "\u202etxt", "a\rb", "\x00"])
+def test_hostile_text_cannot_act_or_hide(evil: str) -> None:
+    events: list[Event] = [
+        MessageAdded(kind="prompt", message=user("x"), text=evil),
+        BatchAdmitted(batch=evil, tool="fork", call=evil, handles=(evil,), max_concurrency=1),
+        queued(name=evil, task=evil),
+        ToolStarted(run="f1", call="c", name=evil, input=to_raw({}), argument=evil),
+        ToolEnded(run="f1", call="c", name=evil, status="error", content=evil),
+        ask(),
+        ForkStopped(run="f1", reason=evil, by=evil),
+        MessageFinished(run=evil, message=assistant(evil), stop_reason=""),
+        NoticeRaised(severity="error", what=evil, kept=evil, remedy=evil),
+        ended(report=evil, reason=evil, remedy=evil),
+    ]
+    text = "\n".join(printed(*events))
+    assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]", text)
+
+
+@pytest.mark.parametrize("kind", EVENT_TYPES, ids=lambda kind: kind.__name__)
+def test_every_line_begins_with_a_time_for_every_event(kind: type[Event]) -> None:
+    @settings(max_examples=12, derandomize=True, deadline=None, database=None)
+    @given(events_of(kind))
+    def check(event: Any) -> None:
+        for line in printed(event):
+            assert re.match(r"\d+:\d\d \[[^\n]*\] ?", line), line
+
+    check()
+
+
+def test_json_lines_are_the_logs_own() -> None:
+    out: list[str] = []
+    face, events = JsonFace(out.append), Script(1).events()
+    for event in events:
+        face.event(event, EMPTY)
+    assert [decode(line.encode()) for line in out] == events
+    assert all(line.endswith("\n") and line.count("\n") == 1 for line in out)
+    assert json.loads(out[0])["type"] == "session.opened"
+
+
+def test_times() -> None:
+    assert [clock_text(ms) for ms in (0, 999, 61_000, 3_600_000, 36_061_000, -5)] == [
+        "0:00", "0:00", "1:01", "1:00:00", "10:01:01", "0:00",
+    ]  # fmt: skip

@@ -1,0 +1,1 @@
+"""Tests of the rehearsal server, driven by the real SDK over loopback."""

@@ -1,0 +1,1 @@
+"""Tests of the drawing parts: rows, panes, board, lines, facts, themes."""
