@@ -35,11 +35,14 @@ from forkdeck.sandbox.workspace import Project, parent_workspace, read_only_work
 from forkdeck.seeds.head import RequestHead
 from forkdeck.sessionlog.catalogue import find_session
 from forkdeck.sessionlog.paths import SessionPaths, session_directory
-from forkdeck.sessionlog.reader import read_log, repair_tail
+from forkdeck.sessionlog.reader import read_log
 from forkdeck.sessionlog.writer import JsonlSink
 from forkdeck.store.hub import Hub
 from forkdeck.store.reducer import fold
 from forkdeck.tools.registry import BUILTIN, all_specs
+
+LISTED = ("Anthropic", "rehearsal")
+"""Endpoints whose models cost the list price; elsewhere only the person's own prices count."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,9 +71,11 @@ async def open_live(host: Host, request: LiveRequest) -> LiveDeck:
         ForkDeckError: Something else that a session cannot do without failed.
     """
     enforcement = await probe()
-    paths, state = await asyncio.to_thread(_session, host, request)
+    paths = await asyncio.to_thread(_place, host, request)
+    # The lock comes first: what is read behind it cannot change any more.
     sink = await asyncio.to_thread(JsonlSink.open, paths)
     try:
+        state = await asyncio.to_thread(_state, paths) if request.resume else EMPTY
         hub = Hub(sink=sink, clock=host.clock, state=state)
         for listener in request.listeners:
             hub.listen(lambda event, each=listener: each(event, hub.state))
@@ -81,11 +86,11 @@ async def open_live(host: Host, request: LiveRequest) -> LiveDeck:
         raise
 
 
-def _session(host: Host, request: LiveRequest) -> tuple[SessionPaths, DeckState]:
-    """Return the session's directory and its state so far."""
+def _place(host: Host, request: LiveRequest) -> SessionPaths:
+    """Return the session's directory; one to resume must be the person's own."""
     if request.resume is None:
         session = new_session_id(host.clock.now())
-        return SessionPaths(session_directory(host.state, request.project.root, session)), EMPTY
+        return SessionPaths(session_directory(host.state, request.project.root, session))
     paths = find_session(host.state, request.resume)
     own = (host.state / "sessions").resolve()
     if own not in paths.events.resolve().parents:
@@ -93,14 +98,18 @@ def _session(host: Host, request: LiveRequest) -> tuple[SessionPaths, DeckState]
             f"{paths.events} is not one of your own sessions, so it can only be replayed.",
             f"Use: forkdeck replay {paths.events}",
         )
-    repair_tail(paths)
+    return paths
+
+
+def _state(paths: SessionPaths) -> DeckState:
+    """Return a saved session's state."""
     log = read_log(paths.events)
     if log.newer:
         raise LogFormatError(
             f"Session {paths.session} was written by a newer ForkDeck.",
             "Replay it here, or go on with it in the newer version.",
         )
-    return paths, fold(log.events)
+    return fold(log.events)
 
 
 async def _parts(
@@ -125,6 +134,7 @@ async def _parts(
         host, project, paths, runner, trusted=project.trusted or request.unguarded
     )
     repo = await manager.inspect()
+    provider = _provider(host, request)
 
     def fork_workspace(handle: str) -> Workspace:
         return read_only_workspace(runner, place, run=handle, unguarded=unguarded)
@@ -132,9 +142,9 @@ async def _parts(
     return EngineParts(
         hub=hub,
         clock=host.clock,
-        provider=_provider(host, request),
+        provider=provider,
         gate=RateGate(host.clock),
-        prices=Prices(settings.prices),
+        prices=Prices(settings.prices, listed=provider.endpoint.name in LISTED),
         settings=settings,
         paths=paths,
         tools={tool.spec.name: tool for tool in BUILTIN},

@@ -17,7 +17,7 @@ from importlib.resources import as_file, files
 from pathlib import Path
 
 from forkdeck.cli.compose import LiveRequest, open_live
-from forkdeck.cli.host import Host
+from forkdeck.cli.host import Host, rehearsal_speed
 from forkdeck.cli.project import ProjectFacts, look_at_project
 from forkdeck.config.rules import Rule
 from forkdeck.engine.deck import LiveDeck
@@ -93,8 +93,8 @@ class DemoPlace:
             UsageError: There is no git, or the temporary directory cannot be written.
         """
         scenario = builtin("demo")
+        server = RehearsalServer(scenario, speed=rehearsal_speed())
         base = await asyncio.to_thread(_make_directories)
-        server = RehearsalServer(scenario)
         try:
             await asyncio.to_thread(_make_repository, base / "tally")
             await server.start()

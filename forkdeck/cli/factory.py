@@ -101,7 +101,9 @@ class Factory:
         """Open a saved session or a log file for replay; see `DeckFactory`."""
         paths = await asyncio.to_thread(find_session, self._host.state, target)
         log = await asyncio.to_thread(read_log, paths.events)
-        return ReplayDeck.open(log.events, clock=self._host.clock, title=paths.session)
+        return ReplayDeck.open(
+            log.events, clock=self._host.clock, title=paths.session, directory=paths.directory
+        )
 
     async def close(self) -> None:
         """Stop the demos' models and remove their directories."""

@@ -12,13 +12,16 @@ import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from forkdeck.cli.clock import SystemClock
 from forkdeck.config.sources import user_config_dir
 from forkdeck.errors import UsageError
 from forkdeck.model.ports import Clock
+from forkdeck.providers.clock import SystemClock
 from forkdeck.providers.credentials import Credentials
 from forkdeck.sandbox.hardening import forbid_inspection
 from forkdeck.sessionlog.paths import state_root
+
+SPEED_VARIABLE = "FORKDECK_REHEARSAL_SPEED"
+"""Environment variable that scales the scripted model's pace; for tests, not in any help."""
 
 
 @dataclass(frozen=True)
@@ -67,3 +70,19 @@ def is_terminal() -> bool:
 def speaks_utf8() -> bool:
     """Tell whether the locale's encoding is UTF-8."""
     return locale.getpreferredencoding(False).lower().replace("-", "") == "utf8"
+
+
+def rehearsal_speed() -> float:
+    """Return how many times faster than written the scripted model answers; 1 when unset.
+
+    Raises:
+        UsageError: The variable holds no positive number.
+    """
+    text = os.environ.get(SPEED_VARIABLE, "1")
+    try:
+        speed = float(text)
+    except ValueError:
+        speed = 0.0
+    if not 0 < speed < 1_000_000:
+        raise UsageError(f"{SPEED_VARIABLE}={text} is no pace.", "Use a number above 0, such as 10.")
+    return speed

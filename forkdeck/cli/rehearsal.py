@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from forkdeck.cli.host import rehearsal_speed
 from forkdeck.cli.signals import until_stopped
 from forkdeck.errors import UsageError
 from forkdeck.providers.rehearsal.scenario import builtin, load
@@ -25,7 +26,7 @@ def serve(flags: Mapping[str, Any]) -> int:
     if not 0 <= port < 65_536:
         raise UsageError(f"--port {port} is out of range.", "Use 0 to 65535.")
     scenario = load(Path(flags["scenario"])) if flags["scenario"] else builtin("investigator")
-    return asyncio.run(_serve(RehearsalServer(scenario, port=port), port))
+    return asyncio.run(_serve(RehearsalServer(scenario, port=port, speed=rehearsal_speed()), port))
 
 
 async def _serve(server: RehearsalServer, port: int) -> int:

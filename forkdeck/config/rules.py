@@ -15,6 +15,7 @@ import posixpath
 import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from forkdeck.config.command import Command, parse
@@ -205,6 +206,7 @@ def _escaped(path: str) -> str:
     return "".join(f"\\{char}" if char in "\\*?[]!# " else char for char in path)
 
 
+@lru_cache(maxsize=512)
 def _spec(pattern: str) -> GitIgnoreSpec:
     import pathspec  # noqa: PLC0415 - only rules with paths need it
 

@@ -18,7 +18,9 @@ from forkdeck.config.keys import BY_NAME, SECTIONS, Key
 from forkdeck.errors import ConfigError
 
 PREFIX = "FORKDECK_"
-_OWN_VARIABLES = frozenset(("FORKDECK_CONFIG_DIR", "FORKDECK_STATE_DIR"))
+_OWN_VARIABLES = frozenset(
+    ("FORKDECK_CONFIG_DIR", "FORKDECK_STATE_DIR", "FORKDECK_REHEARSAL_SPEED")
+)
 _LONGEST_FILE = 1_048_576
 
 

@@ -117,6 +117,7 @@ class Conversation:
             return IntentResult(ok=False, text="The parent is not running.")
         turn.cancel()
         await asyncio.wait({turn})
+        await asyncio.sleep(0)  # its end is noted by a callback
         living = sum(not fork.settled for fork in self._hub.state.forks.values())
         text = "parent stopped"
         if living:
@@ -135,6 +136,7 @@ class Conversation:
         if self._turn is not None:
             self._turn.cancel()
             await asyncio.wait({self._turn})
+            await asyncio.sleep(0)  # its end is noted by a callback
 
     # --- turns ----------------------------------------------------------------------------
 
@@ -143,10 +145,12 @@ class Conversation:
         self._hub.append(TurnStarted(turn=number, source=source))
         task = asyncio.create_task(self._run_turn(number, source, text), name=f"turn {number}")
         self._turn = task
-        task.add_done_callback(self._turn_done)
+        task.add_done_callback(lambda done: self._turn_done(done, number, text))
 
-    def _turn_done(self, task: asyncio.Task[None]) -> None:
+    def _turn_done(self, task: asyncio.Task[None], number: int, text: str) -> None:
         self._turn = None
+        if task.cancelled():
+            self._stopped(number, text)
         self.changed()
         if self._closing:
             return
@@ -156,6 +160,18 @@ class Conversation:
             self._next()
         if not self.busy:
             self.settled()
+
+    def _stopped(self, number: int, text: str) -> None:
+        """End an interrupted turn; a prompt that did not enter the history yet is kept in it."""
+        history = self._hub.state.parent.history
+        entered = bool(history) and history[-1].turn == number
+        if text and not entered:
+            blocks = interrupted_results(self.run.messages)
+            if not any(entry.kind == "prompt" for entry in history):
+                blocks.extend(first_blocks(self._parts))
+            event = self.run.user_message("prompt", [*blocks, text_block(text)], text=text)
+            self.run.take(event, self._hub)
+        self._hub.append(TurnEnded(turn=number, outcome="interrupted", reason="interrupted"))
 
     def _next(self) -> None:
         """Send the oldest queued prompt."""
@@ -173,9 +189,6 @@ class Conversation:
             await self._add_input(source, text)
             end = await self._loop.drive(self.run)
             self._end(number, end)
-        except asyncio.CancelledError:
-            self._hub.append(TurnEnded(turn=number, outcome="interrupted", reason="interrupted"))
-            raise
         except AuthFailed as error:
             self._fail(number, error, error.remedy or "Set a key, then resend with r.")
         except ForkDeckError as error:
@@ -238,11 +251,8 @@ class Conversation:
         state = self._hub.state
         if state.prompts or state.parent.turn.outcome in ("failed", "interrupted"):
             return []
-        return [
-            handle
-            for handle in due(state, self._waiting())
-            if state.batches[state.forks[handle].batch].tool != "user"
-        ]
+        found = [(h, state.batches[state.forks[h].batch]) for h in due(state, self._waiting())]
+        return [handle for handle, batch in found if batch.background and batch.tool != "user"]
 
     def _watch_context(self) -> None:
         """Tell once when the conversation nearly fills the model's context."""

@@ -22,7 +22,7 @@ from forkdeck.engine.forking import Forking
 from forkdeck.engine.heads import Heads
 from forkdeck.engine.limits import Limits, Purse
 from forkdeck.engine.parts import EngineParts
-from forkdeck.engine.places import Places
+from forkdeck.engine.places import Places, leases
 from forkdeck.engine.profiles import Profiles
 from forkdeck.engine.reopening import reopen
 from forkdeck.engine.run import Policy, Run
@@ -95,7 +95,10 @@ class LiveDeck:
             profiles=profiles,
             approvals=self._approvals,
             asker=asker,
-            places=Places(parts.places, parts.settings.forks.max_per_directory),
+            places=Places(
+                parts.places and leases(parts.places, parts.opened.cwd),
+                parts.settings.forks.max_per_directory,
+            ),
             runner=ForkRunner(
                 parts, self._durable, loop, ForkStarter(parts, heads, self._marks_of)
             ),

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 
 from forkdeck.engine.fork_start import ForkStarter
 from forkdeck.engine.report_check import ASK_AGAIN, longest, problem
-from forkdeck.engine.reports import write_files
+from forkdeck.engine.reports import shared_name, write_files
 from forkdeck.engine.run import text_block
 from forkdeck.errors import ContextTooLong, ForkDeckError, WorktreeError
 from forkdeck.model.events.fork import ForkDelayed, ForkEnded, ForkSaving
@@ -228,6 +228,8 @@ class ForkRunner:
     async def _write_files(self, handle: str) -> None:
         try:
             await asyncio.to_thread(write_files, self._parts.paths, self._hub.state, handle)
+            if self._parts.share is not None:
+                self._parts.share(shared_name(handle), self._parts.paths.report(handle))
         except OSError as error:
             self._hub.append(
                 NoticeRaised(

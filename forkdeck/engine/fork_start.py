@@ -215,16 +215,7 @@ class ForkStarter:
         worktrees = self._parts.worktrees
         old = state.worktree
         if worktrees is not None and old is not None and old.exists:
-            fork.lease = Lease(
-                handle=fork.handle,
-                path=old.path,
-                inside=old.inside,
-                base=old.base,
-                base_ref="",
-                level=old.level,
-                dirty=old.dirty,
-                not_visible=old.not_visible,
-            )
+            fork.lease = await worktrees.reopen(fork.handle)
             return worktrees.workspace(fork.lease)
         workspace, _ = await self._worktree(fork, dirty=False)
         if state.work is not None:

@@ -26,7 +26,7 @@ def _extends(text: str, index: int) -> bool:
         return True
     if code in _FLAG and ord(previous) in _FLAG:
         run = 0
-        while run < index and ord(text[index - 1 - run]) in _FLAG and run < _FURTHEST:
+        while run < index and ord(text[index - 1 - run]) in _FLAG:
             run += 1
         return run % 2 == 1
     return False

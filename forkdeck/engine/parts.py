@@ -63,8 +63,10 @@ class EngineParts:
         trusted: Whether the project's agent files and profiles may be used.
         attached: Whether a person can answer requests.
         person: Answers instead, when nobody is attached.
-        places: Directory of the leases for this working directory's concurrency places; None
-            counts this process alone.
+        places: Directory of the leases of concurrency places, one folder per working directory
+            below it; None counts this process alone.
+        share: Shows a host file (a fork's report) to the parent, read-only, under a name; None
+            when its view cannot.
         trust: Trusts the project's files as they are now and says what that means.
         rng: Randomness of spacing; seeded in tests.
     """
@@ -90,5 +92,6 @@ class EngineParts:
     attached: bool = True
     person: Person | None = None
     places: Path | None = None
+    share: Callable[[str, Path], str] | None = None
     trust: Callable[[], str] | None = None
     rng: random.Random = field(default_factory=random.Random)

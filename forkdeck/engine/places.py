@@ -7,8 +7,15 @@ there is nothing to reap. The supervisor takes one per running fork.
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import os
 from pathlib import Path
+
+
+def leases(directory: Path, cwd: str) -> Path:
+    """Return the folder of one working directory's leases."""
+    digest = hashlib.sha256(cwd.encode("utf-8", "surrogateescape")).hexdigest()
+    return directory / digest[:16]
 
 
 class Places:

@@ -28,7 +28,7 @@ BATCH_CONTEXT_SHARE: Final = 0.15
 HEAD_SHARE: Final = 0.7
 """Of a cut report, the part that is its beginning."""
 
-_OWN_MARKUP = re.compile(r"<(?=/?\s*(?:fork-report|task-notification)\b)", re.IGNORECASE)
+_OWN_MARKUP = re.compile(r"<(?=\s*/?\s*(?:fork-report|task-notification)\b)", re.IGNORECASE)
 
 WORDS: Final = {
     "done": "done",
@@ -38,6 +38,11 @@ WORDS: Final = {
     "interrupted": "interrupted",
     None: "running",
 }
+
+
+def shared_name(handle: str) -> str:
+    """Return the name under which the parent sees a fork's whole report."""
+    return f"{handle}-report.md"
 
 
 def cut(text: str, limit: int, whole: str) -> str:
@@ -101,7 +106,7 @@ def report_blocks(state: DeckState, handles: Sequence[str], settings: ForkSettin
         [len(report) for report in reports], settings, head.context_tokens if head else None
     )
     return [
-        _block(state, fork, cut(report, share, f"/tmp/forkdeck/{fork.handle}/report.md"))
+        _block(state, fork, cut(report, share, f"/tmp/forkdeck/{shared_name(fork.handle)}"))
         for fork, report, share in zip(forks, reports, shares, strict=True)
     ]
 

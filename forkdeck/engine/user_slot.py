@@ -29,7 +29,7 @@ NOTE_CHARS = 16_000
 """Characters of one shell note that reach the model."""
 
 _AT_FILE = re.compile(r"(?<![\w@/])@(?:\"([^\"\n]+)\"|([^\s\"@,;:()\[\]{}<>]+))")
-_DATA_MARK = re.compile(r"<(?=/?\s*(?:file|project-text|environment)\b)", re.IGNORECASE)
+_DATA_MARK = re.compile(r"<(?=\s*/?\s*(?:file|project-text|environment)\b)", re.IGNORECASE)
 
 
 def due(state: DeckState, waiting: Collection[str], run: str = PARENT) -> list[str]:

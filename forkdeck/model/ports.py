@@ -498,6 +498,14 @@ class Worktrees(Protocol):
         """
         ...
 
+    async def reopen(self, handle: str) -> Lease:
+        """Return the lease of a worktree that still stands, for a fork that goes on.
+
+        Raises:
+            WorktreeError: There is none.
+        """
+        ...
+
     def workspace(self, lease: Lease) -> Workspace:
         """Return the fork's view of its worktree."""
         ...

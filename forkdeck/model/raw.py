@@ -17,7 +17,7 @@ JsonDict: TypeAlias = dict[str, Any]
 
 
 def clean_text(text: str) -> str:
-    """Return `text` with lone surrogates replaced by U+FFFD."""
+    """Return `text` with lone surrogates replaced by ``?``."""
     if text.isascii():
         return text
     return text.encode("utf-8", "replace").decode("utf-8") if _has_surrogate(text) else text
@@ -30,7 +30,7 @@ def _has_surrogate(text: str) -> bool:
 def clean(value: Any) -> Any:
     """Return a copy of a JSON value that every encoder takes.
 
-    Lone surrogates become U+FFFD; NaN and infinities become null; key order is kept.
+    Lone surrogates become ``?``; NaN and infinities become null; key order is kept.
     """
     if isinstance(value, str):
         return clean_text(value)

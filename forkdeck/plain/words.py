@@ -39,6 +39,8 @@ from forkdeck.model.events.work import (
     WorkUndone,
 )
 from forkdeck.model.ids import PARENT
+from forkdeck.model.prefix import message_blocks
+from forkdeck.model.raw import from_raw
 from forkdeck.model.state import DeckState
 from forkdeck.model.words import STATUS_OF
 from forkdeck.store.changes import answer_items
@@ -214,11 +216,22 @@ def _ended(event: ForkEnded, state: DeckState) -> list[Line]:
     reason = event.reason or event.outcome
     tools = f"{figures.tools} tool{'s' if figures.tools != 1 else ''}"
     lines = [Line(word, f"{reason}{age} · {tools} · {cost}")]
-    if event.report:
+    if event.report and not _said(event, state):
         lines.append(Line("SAYS", event.report, block=True))
     if event.remedy:
         lines.append(Line("NOTE", event.remedy, block=True))
     return lines
+
+
+def _said(event: ForkEnded, state: DeckState) -> bool:
+    """Whether the report is the fork's last message, which was written when it was finished."""
+    run = state.runs.get(event.run)
+    last = run.history[-1] if run is not None and run.history else None
+    if last is None or last.role != "assistant":
+        return False
+    blocks = message_blocks(from_raw(last.message))
+    text = "\n\n".join(str(block["text"]) for block in blocks if block.get("type") == "text")
+    return event.report.strip() in text
 
 
 def _work(event: Event, state: DeckState) -> list[Line]:
@@ -232,7 +245,9 @@ def _work(event: Event, state: DeckState) -> list[Line]:
             return [Line("SAVED", f"{number} file{'s' if number != 1 else ''} in {event.ref}")]
         case WorkApplied():
             paths = ", ".join(change.path for change in event.files[:8])
-            return [Line("APPLY", f"{len(event.files)} files: {paths}".rstrip(": "))]
+            number = len(event.files)
+            counted = f"{number} file{'s' if number != 1 else ''}"
+            return [Line("APPLY", f"{counted}: {paths}".rstrip(": "))]
         case WorkUndone():
             return [Line("UNDO", f"{event.what} taken back", run=event.run or PARENT)]
         case WorkDiscarded():

@@ -102,13 +102,13 @@ class Credentials:
 
     @property
     def looked_for(self) -> str:
-        """What was looked for and what to do, for a screen without credentials."""
+        """What was looked for, and on a second line what to do, for a screen without credentials."""
         if self.trouble:
             return self.trouble
         return (
             "No credentials: ANTHROPIC_API_KEY, ANTHROPIC_AUTH_TOKEN and ANTHROPIC_PROFILE are not"
-            f" set, and there is no profile in {self._config_dir}. Set a key with"
-            " export ANTHROPIC_API_KEY=… and start forkdeck again."
+            f" set, and there is no profile in {self._config_dir}.\n"
+            "Set a key with export ANTHROPIC_API_KEY=… and start forkdeck again."
         )
 
     @property
@@ -182,7 +182,7 @@ class Credentials:
         try:
             url, note = usable_base_url(given, "ANTHROPIC_BASE_URL")
         except UsageError as error:
-            self.trouble = f"{error.what} {error.remedy}"
+            self.trouble = f"{error.what}\n{error.remedy}"
             return None
         self.notes += (note,) if note else ()
         return url
@@ -193,7 +193,7 @@ class Credentials:
             if not text.isascii() or not text.isprintable() or " " in text:
                 self.trouble = (
                     f"{name} holds a character that no key has (a space, a line break or a letter"
-                    " outside ASCII). Copy the key again, without anything around it."
+                    " outside ASCII).\nCopy the key again, without anything around it."
                 )
 
 

@@ -57,10 +57,10 @@ def replace(host: Path, data: bytes, mode: int | None) -> None:
                 if mode is not None:
                     os.fchmod(file.fileno(), mode)
             os.replace(part, host.name, src_dir_fd=directory, dst_dir_fd=directory)
-        except BaseException:
+        finally:
+            # Gone already when the replacement took place.
             with contextlib.suppress(OSError):
                 os.unlink(part, dir_fd=directory)
-            raise
     except OSError as error:
         raise ToolError(f"{host.name} could not be written: {error.strerror}.") from error
     finally:

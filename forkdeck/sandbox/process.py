@@ -224,6 +224,7 @@ async def _spawn(
     if stdin is not None:
         source = await in_thread(_filled, stdin)
     read_end, write_end = os.pipe()
+    spawned = False
     try:
         os.set_blocking(read_end, False)
         with contextlib.suppress(OSError):
@@ -239,18 +240,17 @@ async def _spawn(
             start_new_session=True,
             pass_fds=tuple(keep_fds),
         )
+        spawned = True
     except (OSError, ValueError) as error:
-        os.close(read_end)
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise SandboxError(
             f"{Path(argv[0]).name} could not be started: {reason}.",
             "Nothing ran. Check the command's length and that the program is installed.",
         ) from error
-    except BaseException:
-        os.close(read_end)
-        raise
     finally:
         os.close(write_end)
+        if not spawned:
+            os.close(read_end)
         if not isinstance(source, int):
             source.close()
     return read_end, process

@@ -112,7 +112,13 @@ class RunWorkspace:
             for name, host in sorted(self._shared.items())
             if host.is_file() and not host.is_symlink()
         ]
-        return view.adding(*mounts) if view.enforced else view
+        if not view.enforced:
+            return view
+        if not self._runner.sandboxed:
+            # Commands run on the host's own /tmp then, and so must reads.
+            kept = tuple(mount for mount in view.mounts if mount.kind != "tmp")
+            view = msgspec.structs.replace(view, mounts=kept)
+        return view.adding(*mounts)
 
     def resolve(self, path: str, *, write: bool = False) -> Path:
         """Return the host path of an inside path (relative ones start at `cwd`).

@@ -7,13 +7,13 @@ while open is made anew with everything it held.
 
 from __future__ import annotations
 
-import fcntl
 import os
 from pathlib import Path
 
-from forkdeck.errors import SessionBusy, SessionError
+from forkdeck.errors import SessionError
+from forkdeck.sessionlog.lock import take_lock
 from forkdeck.sessionlog.paths import SessionPaths
-from forkdeck.sessionlog.reader import repair_tail
+from forkdeck.sessionlog.reader import repair_held_tail
 
 _LOG_FLAGS = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
 _COPY_BLOCK = 1 << 20
@@ -53,9 +53,9 @@ class LogFile:
         self._log = -1
         try:
             make_private_directory(paths.directory)
-            self._lock = _locked(paths)
+            self._lock = take_lock(paths)
             existed = paths.events.exists()
-            self.kept_aside_bytes = repair_tail(paths) if existed else 0
+            self.kept_aside_bytes = repair_held_tail(paths) if existed else 0
             self._log = os.open(paths.events, _LOG_FLAGS, 0o600)
             _sync_directory(paths.directory)
         except OSError as problem:
@@ -112,7 +112,7 @@ class LogFile:
         if os.fstat(self._log).st_nlink > 0:
             return
         make_private_directory(self._paths.directory)
-        lock = _locked(self._paths)
+        lock = take_lock(self._paths)
         fresh = -1
         try:
             fresh = os.open(self._paths.events, _LOG_FLAGS | os.O_EXCL, 0o600)
@@ -130,40 +130,6 @@ class LogFile:
         self._log, self._lock, self._torn_at = fresh, lock, None
         os.close(old_log)
         os.close(old_lock)
-
-
-def _locked(paths: SessionPaths) -> int:
-    flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
-    descriptor = os.open(paths.lock, flags, 0o600)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(descriptor)
-        raise SessionBusy(
-            f"session {paths.session} is open in another process",
-            "Close it there, or replay it: a replay only reads.",
-        ) from None
-    except OSError:
-        os.close(descriptor)
-        raise
-    return descriptor
-
-
-def is_locked(paths: SessionPaths) -> bool:
-    """Tell whether some process has the session open; false when that cannot be told."""
-    try:
-        descriptor = os.open(paths.lock, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
-    except OSError:
-        return False
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except OSError:
-        return False
-    finally:
-        os.close(descriptor)
-    return False
 
 
 def _sync_directory(directory: Path) -> None:

@@ -2,7 +2,7 @@
 
 Called by the command line (replay, resume), the catalogue and the export. Damage never stops
 the reading: a line that cannot be read is named in `notes` and skipped. The file is not changed
-but by `repair_tail`, which only the holder of the session's lock may call.
+but by `repair_tail`, under the session's lock.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from forkdeck.errors import LogFormatError, SessionError
 from forkdeck.model.events import FORMAT_VERSION, Event, UnknownEvent
 from forkdeck.model.events.session import SessionOpened
 from forkdeck.sessionlog.codec import decode
+from forkdeck.sessionlog.lock import take_lock
 from forkdeck.sessionlog.paths import SessionPaths
 
 NOTES_LIMIT = 50
@@ -164,13 +165,33 @@ def _unglued(line: bytes) -> Iterator[Event]:
 
 
 def repair_tail(paths: SessionPaths) -> int:
-    """Make a log end with a whole line, so that the next one starts on its own.
+    """Make a log end with a whole line, under the session's lock.
 
-    The bytes of a torn last line are kept aside in ``events.torn-<time>``. Only the holder of
-    the session's lock may call this.
+    The bytes of a torn last line are kept aside in ``events.torn-<time>``. Opening a session for
+    writing does this by itself.
 
     Returns:
         How many bytes were kept aside.
+
+    Raises:
+        SessionBusy: Some process has the session open; its log is not torn but being written.
+        SessionError: The log cannot be read or written.
+    """
+    try:
+        held = take_lock(paths)
+        try:
+            return repair_held_tail(paths)
+        finally:
+            os.close(held)
+    except OSError as problem:
+        raise SessionError(
+            f"{paths.events} cannot be repaired: {problem.strerror or problem}",
+            "Check the file's owner and free space.",
+        ) from problem
+
+
+def repair_held_tail(paths: SessionPaths) -> int:
+    """Do what `repair_tail` does, for a caller that holds the session's lock.
 
     Raises:
         OSError: The file cannot be read or written.

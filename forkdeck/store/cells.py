@@ -85,7 +85,26 @@ def wrap(text: str, cells: int) -> list[str]:
     """
     if cell_width(text) <= cells:
         return [text]
+    if text.isascii() and text[0] != " ":
+        return _ascii_rows(text, max(1, cells))
     return list(_rows(text, max(1, cells)))
+
+
+def _ascii_rows(text: str, cells: int) -> list[str]:
+    """Do what `_rows` does, by index alone: most text is ASCII, and a resize wraps all of it."""
+    rows: list[str] = []
+    start, end = 0, len(text)
+    while end - start > cells:
+        at = text.rfind(" ", start, start + cells + 1)
+        if at <= start:
+            at = start + cells
+        rows.append(text[start:at].rstrip(" "))
+        start = at
+        while start < end and text[start] == " ":
+            start += 1
+    if start < end:
+        rows.append(text[start:])
+    return rows
 
 
 def _rows(text: str, cells: int) -> Iterator[str]:

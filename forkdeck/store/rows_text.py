@@ -150,14 +150,16 @@ class TextFlow:
                 not self.fenced
                 and line
                 and line[0] not in _MARKED
-                and len(line) <= room
                 and self._lead is self._after
                 and line.isascii()
                 and "`" not in line
                 and "**" not in line
             ):
                 # The common line of a long transcript, kept free of calls.
-                rows.append(Row(((style, pad + line),)))
+                if len(line) <= room:
+                    rows.append(Row(((style, pad + line),)))
+                else:
+                    rows += [Row(((style, pad + part),)) for part in wrap(line, room)]
                 self._blank = False
             else:
                 self._line(line, rows)

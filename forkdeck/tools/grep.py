@@ -9,6 +9,7 @@ from forkdeck.errors import ToolError
 from forkdeck.model.raw import JsonDict, clean_text
 from forkdeck.model.tooling import ToolContext, ToolResult, ToolSpec
 from forkdeck.sandbox.files import in_thread
+from forkdeck.sandbox.output import HEAD_BYTES, TAIL_BYTES
 from forkdeck.tools import arguments as checks
 from forkdeck.tools import paths
 from forkdeck.tools.search import TIMEOUT_S, existing, joined, ripgrep, search
@@ -17,7 +18,8 @@ from forkdeck.tools.texts import text
 MAX_HITS: Final = 200
 MAX_COLUMNS: Final = 300
 
-_LINE = re.compile(r"(?P<path>[^\0]*)\0(?P<number>\d+):(?P<text>.*)", re.DOTALL)
+# The process runner shows the NUL behind a path as U+FFFD.
+_LINE = re.compile(r"(?P<path>.*?)\ufffd(?P<number>\d+):(?P<text>.*)", re.DOTALL)
 
 SPEC = ToolSpec(
     name="grep",
@@ -106,14 +108,13 @@ async def _with_ripgrep(
     result = await workspace.run(command, access=access, timeout_s=TIMEOUT_S, spill_name="")
     if result.timed_out:
         raise ToolError(f"The search took more than {TIMEOUT_S:.0f} s.", "Narrow the path.")
-    if result.exit_code not in {0, 1} and "\0" not in result.head:
+    if result.exit_code not in {0, 1} and "\ufffd" not in result.head:
         message = result.head.strip().splitlines()
         raise ToolError(f"grep: {message[-1] if message else 'ripgrep failed'}.")
     base = paths.key(workspace, path)
-    raw = result.head.split("\n")
-    cut = bool(result.tail)
-    if cut:
-        raw = raw[:-1]
+    cut = result.total_bytes > HEAD_BYTES + TAIL_BYTES
+    # When something is left out in the middle, the head ends in a broken line.
+    raw = result.head.split("\n")[:-1] if cut else (result.head + result.tail).split("\n")
     lines = [_shown(line, base, path) for line in raw if line]
     return lines[:MAX_HITS], cut or len(lines) > MAX_HITS
 

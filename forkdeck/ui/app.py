@@ -11,7 +11,7 @@ import gc
 import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import cast
+from typing import ClassVar, cast
 
 from textual.app import App
 from textual.binding import BindingType
@@ -58,12 +58,12 @@ class ForkDeckApp(App[int], inherit_bindings=False):
     """
 
     CSS_PATH = None
-    BINDINGS: list[BindingType] = []
+    BINDINGS: ClassVar[list[BindingType]] = []
     ENABLE_COMMAND_PALETTE = False
     ESCAPE_TO_MINIMIZE = False
     TITLE = "forkdeck"
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - each is one plain start value
         self,
         factory: DeckFactory,
         *,

@@ -23,7 +23,17 @@ _DECKS: frozenset[Zone] = frozenset(("deck", "zoom"))
 _EVERY: frozenset[Zone] = frozenset(
     ("prompt", "deck", "zoom", "replay", "start", "sessions", "diff", "cost")
 )
-_LETTERS: frozenset[Zone] = _EVERY - {"prompt"}
+
+
+def _also(zones: frozenset[Zone], *more: Zone) -> frozenset[Zone]:
+    return zones.union(more)
+
+
+def _but(zones: frozenset[Zone], *less: Zone) -> frozenset[Zone]:
+    return zones.difference(less)
+
+
+_LETTERS: frozenset[Zone] = _but(_EVERY, "prompt")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,8 +113,8 @@ BINDINGS: tuple[Binding, ...] = (
     _b("prompt.newline", "ctrl+j shift+enter", ["prompt"], "new line", "new line", "move",
        rank=20, label="Ctrl+J"),
     _b("zone.deck", "tab", ["prompt"], "deck", "from the prompt to the deck", "move", rank=30),
-    _b("zone.prompt", "tab q", _LETTERS - {"diff", "cost", "sessions"}, "prompt",
-       "back to the prompt", "move", rank=10, label="Tab q"),
+    _b("zone.prompt", "tab q", _but(_LETTERS, "diff", "cost", "sessions"), "prompt",
+       "back to the prompt", "move", need="live", rank=10, label="Tab q"),
     _b("prompt.older", "up", ["prompt"], "history", "older prompt, on the first line", "move",
        rank=40),
     _b("prompt.newer", "down", ["prompt"], "newer", "newer prompt, on the last line", "move"),
@@ -126,9 +136,9 @@ BINDINGS: tuple[Binding, ...] = (
     _b("move.left", "h left", _DECKS, "left", "left in the grid, fold", "move", label="h ←"),
     _b("move.right", "l right", _DECKS, "right", "right in the grid, unfold", "move",
        label="l →"),
-    _b("move.first", "g home", _LETTERS - {"replay", "start"}, "first", "to the first", "move",
+    _b("move.first", "g home", _but(_LETTERS, "replay", "start"), "first", "to the first", "move",
        label="g"),
-    _b("move.last", "G end", _LETTERS - {"replay", "start"}, "last", "to the last, follow",
+    _b("move.last", "G end", _but(_LETTERS, "replay", "start"), "last", "to the last, follow",
        "move", label="G"),
     _b("zoom.toggle", "enter z", _DECKS, "zoom", "zoom in and out", "move", rank=30,
        label="Enter z"),
@@ -137,8 +147,8 @@ BINDINGS: tuple[Binding, ...] = (
        label="[ ]"),
     _b("turn.previous", "{", _DECKS, "turn", "previous turn or step", "move"),
     _b("turn.next", "}", _DECKS, "turn", "next turn or step", "move"),
-    _b("page.up", "pageup", _LETTERS - {"start"}, "page up", "scroll one page up", "move"),
-    _b("page.down", "pagedown", _LETTERS - {"start"}, "page down", "scroll one page down",
+    _b("page.up", "pageup", _but(_LETTERS, "start"), "page up", "scroll one page up", "move"),
+    _b("page.down", "pagedown", _but(_LETTERS, "start"), "page down", "scroll one page down",
        "move"),
     _b("out", "escape", _EVERY, "back", "one step outward; it stops nothing", "move"),
     # --- needs you
@@ -159,7 +169,7 @@ BINDINGS: tuple[Binding, ...] = (
     _b("fork.peek", "space", _DECKS, "peek", "look closer; type to steer", "steer and stop",
        rank=40),
     _b("fork.steer", "i", _DECKS, "steer", "tell the fork something", "steer and stop",
-       need="live", rank=45),
+       need="live", rank=65),
     _b("fork.cancel-tool", "K", _DECKS, "stop tool", "stop only the current tool",
        "steer and stop", need="live", rank=75),
     _b("fork.abort", "x", _DECKS, "abort", "abort this fork; what it did is kept",
@@ -168,20 +178,20 @@ BINDINGS: tuple[Binding, ...] = (
        "steer and stop", need="live"),
     _b("fork.resume", "r", _DECKS, "resume", "resume or follow up; resend a failed turn",
        "steer and stop", need="live"),
-    _b("undo", "u", _DECKS | {"diff"}, "undo", "undo the last act, names it first",
+    _b("undo", "u", _also(_DECKS, "diff"), "undo", "undo the last act, names it first",
        "steer and stop", need="live"),
     _b("fork.new", "f", _DECKS, "fork", "a new fork from this conversation", "steer and stop",
        need="live"),
-    _b("budget", "b", _DECKS | {"cost"}, "budget", "the session's budget", "steer and stop",
+    _b("budget", "b", _also(_DECKS, "cost"), "budget", "the session's budget", "steer and stop",
        need="live"),
     # --- results
     _b("fork.diff", "d", _DECKS, "diff", "diff of a fork against its base", "results", rank=60),
     _b("fork.apply", "m", _DECKS, "apply", "apply its work to your tree", "results",
        need="worktrees", rank=70),
-    _b("fork.discard", "D", _DECKS | {"diff"}, "discard", "discard its work, a copy is kept",
+    _b("fork.discard", "D", _also(_DECKS, "diff"), "discard", "discard its work, a copy is kept",
        "results", need="worktrees"),
     _b("copy.report", "c", _DECKS, "copy", "copy the selection or report", "results"),
-    _b("copy.diff", "C", _DECKS | {"diff"}, "copy diff", "copy the diff", "results"),
+    _b("copy.diff", "C", _also(_DECKS, "diff"), "copy diff", "copy the diff", "results"),
     _b("diff.apply", "m enter", ["diff"], "apply", "apply as the chosen method", "results",
        need="worktrees", rank=30, label="Enter m"),
     _b("diff.method", "1 2", ["diff"], "method", "patch, or cherry-pick", "results", rank=25,
@@ -193,7 +203,7 @@ BINDINGS: tuple[Binding, ...] = (
     _b("search.next", "n", _DECKS, "next match", "next match", "view"),
     _b("search.previous", "N", _DECKS, "match", "previous match", "view"),
     _b("view.sort", "s", _DECKS, "sort", "sort by attention, number, age, cost", "view"),
-    _b("view.verbosity", "ctrl+o", _DECKS | {"prompt"}, "detail", "more or less detail", "view"),
+    _b("view.verbosity", "ctrl+o", _also(_DECKS, "prompt"), "detail", "more or less detail", "view"),
     _b("session.rename", "R", _DECKS, "rename", "rename the session", "view", need="live"),
     # --- replay
     _b("replay.toggle", "space", ["replay"], "play, pause", "play or pause", "view", rank=12),
@@ -235,8 +245,8 @@ BINDINGS: tuple[Binding, ...] = (
        label="Ctrl+X 1–9"),
     _b("mode.cycle", "shift+tab", ["prompt", "deck", "zoom"], "mode",
        "plan, default, accept-edits, auto", "anywhere", need="live"),
-    _b("interrupt", "ctrl+c", _EVERY, "clear", "copy, clear, interrupt the parent, then quit",
-       "anywhere", rank=60),
+    _b("interrupt", "ctrl+c", _EVERY, "copy, clear, stop",
+       "copy, clear, interrupt the parent, then quit", "anywhere"),
     _b("quit", "ctrl+d", _EVERY, "quit", "quit, says what becomes of the forks", "anywhere"),
     _b("repaint", "ctrl+l", _EVERY, "repaint", "paint the screen anew", "anywhere"),
     _b("mouse", "f8", _EVERY, "mouse", "mouse on or off", "anywhere"),

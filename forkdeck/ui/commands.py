@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias, cast, get_args
+from typing import TypeAlias, get_args
 
 from forkdeck.errors import UsageError
 from forkdeck.model.ids import is_handle
@@ -152,7 +152,7 @@ def _mode(rest: str) -> Outcome:
         return UiAction("mode_cycle")
     if rest not in MODES:
         raise UsageError(f"There is no mode {rest!r}.", f"Use one of {', '.join(MODES)}.")
-    return SetMode(mode=cast("Mode", rest))
+    return SetMode(mode=rest)
 
 
 COMMANDS: tuple[Command, ...] = (

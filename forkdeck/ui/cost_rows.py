@@ -31,7 +31,9 @@ class CostLine:
     cost: Cost
     cache: CacheFacts | None
     asked: bool
-    """Whether it has sent a request at all."""
+    """Whether an endpoint has told its usage."""
+    word: str = ""
+    """Its state, shown while there is no verdict."""
 
 
 def cost_lines(state: DeckState) -> list[CostLine]:
@@ -121,7 +123,7 @@ def _line(
     if verdicts:
         word = item.cache.verdict if item.cache else ""
         missed = word in {"MISS", "PARTIAL"}
-        shown = ("! " if missed else "") + (word or ("queued" if not item.asked else ""))
+        shown = ("! " if missed else "") + (word or ("" if item.asked else item.word))
         figures.append(("warn-strong" if missed else "muted", f"     {fit(shown, 10)}"))
     return line(
         [("muted", f"  {item.slot:>2}  "), ("strong" if selected else "text", outside(item.name))],

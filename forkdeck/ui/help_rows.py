@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from forkdeck.store.cells import cut_end, fit
+from forkdeck.store.cells import fit
 from forkdeck.ui.bindings import Binding, Section, Zone, of_zones, usable
 from forkdeck.ui.commands import COMMANDS
 from forkdeck.ui.glyphs import badge
@@ -35,6 +35,54 @@ _STATES: tuple[tuple[str, str, str], ...] = (
     ("FAIL", "bad-strong", "error, all kept"), ("ABRT", "muted", "you stopped it"),
     ("INTR", "warn-strong", "the app died"),
 )  # fmt: skip
+
+
+_PAIRS: dict[str, tuple[str, str, str]] = {
+    "move.down": ("move.up", "j k ↑ ↓", "next, previous fork"),
+    "zoom.down": ("zoom.up", "j k ↑ ↓", "one line, in the zoom"),
+    "list.down": ("list.up", "j k ↑ ↓", "next, previous line"),
+    "move.left": ("move.right", "h l ← →", "sideways; fold, unfold"),
+    "move.first": ("move.last", "g G", "first, last"),
+    "turn.previous": ("turn.next", "{ }", "previous, next turn"),
+    "page.up": ("page.down", "PgUp PgDn", "scroll a page"),
+    "prompt.scroll-up": ("prompt.scroll-down", "PgUp PgDn", "scroll the talk"),
+    "prompt.older": ("prompt.newer", "↑ ↓", "older, newer prompt"),
+    "zoom.previous": ("zoom.next", "[ ]", "fork before, after"),
+    "owed.next": ("owed.only", "w W", "next owed, only owed"),
+    "answer.once": ("answer.fork", "y a", "allow once, this fork"),
+    "answer.deny": ("answer.reason", "- _", "deny, deny and say why"),
+    "fork.abort": ("fork.abort-all", "x X", "abort this fork, all"),
+    "copy.report": ("copy.diff", "c C", "copy report, diff"),
+    "view.denser": ("view.roomier", "v V", "denser, roomier"),
+    "search.next": ("search.previous", "n N", "next match, one before"),
+    "replay.next": ("replay.previous", ". ,", "one event on, back"),
+    "replay.forward": ("replay.back", "← →", "5 seconds on, back"),
+    "replay.slower": ("replay.faster", "< >", "half, twice the speed"),
+    "replay.turn-next": ("replay.turn-previous", "{ }", "next, previous turn"),
+}
+"""Bindings that help lists on one line: first → (second, keys, words)."""
+
+
+def _paired(entries: Sequence[Binding]) -> list[tuple[str, str, str]]:
+    """Return (keys, sentence, short) a line; a pair whose both halves are there is one line."""
+    known = {binding.id for binding in entries}
+    seconds = {pair[0] for first, pair in _PAIRS.items() if first in known and pair[0] in known}
+    lines: list[tuple[str, str, str]] = []
+    for binding in entries:
+        pair = _PAIRS.get(binding.id)
+        if pair is not None and pair[0] in known:
+            lines.append((pair[1], pair[2], pair[2]))
+        elif binding.id not in seconds:
+            lines.append((binding.shown, binding.help, binding.word))
+    return lines
+
+
+def _fitting(sentence: str, short: str, cells: int) -> str:
+    """Return the longest of sentence, its first part and the short word that fits."""
+    for text in (sentence, sentence.partition(";")[0], sentence.partition(",")[0]):
+        if len(text) <= cells:
+            return text
+    return short
 
 
 def help_rows(
@@ -83,9 +131,10 @@ def help_rows(
 
 def _section(name: str, entries: Sequence[Binding], cells: int, *, ascii_: bool) -> list[Row]:
     rows = [line([("heading", name)], width=cells), rule(cells, glyph="-" if ascii_ else "─")]
-    for binding in entries:
-        keys = cut_end(binding.shown, 12)
-        rows.append(line([("key", fit(keys, 12)), ("muted", binding.help)], width=cells))
+    label = 11
+    for keys, sentence, short in _paired(entries):
+        text = _fitting(sentence, short, cells - label)
+        rows.append(line([("key", fit(keys, label)), ("muted", text)], width=cells))
     return [*rows, BLANK]
 
 

@@ -47,11 +47,12 @@ def session_row(
 ) -> Row:
     """Return one session: slot, title, branch, age, forks, what it owes, cost."""
     wide = width >= 90
+    title_cells = 24 if wide else 18
     title = outside(session.title or session.project or session.session)
     forks = "no forks" if not session.forks else plural(session.forks, "fork")
     spans: list[Span] = [
         ("muted", f" {slot:>2}  "),
-        ("strong" if selected else "text", fit(title, 26 if wide else 20)),
+        ("strong" if selected else "text", fit(title, title_cells)),
         ("text", "  "),
     ]
     if wide:
@@ -70,7 +71,7 @@ def session_row(
 
 def _owes(session: SessionSummary, *, ascii_: bool) -> list[Span]:
     marks = (
-        ("chip-ask", "?" if ascii_ else "◆", session.asks, "ask"),
+        ("warn-strong", "?" if ascii_ else "◆", session.asks, "ask"),
         ("bad-strong", "x" if ascii_ else "×", session.failed, "failed"),
         ("warn-strong", "^" if ascii_ else "†", session.interrupted, "interrupted"),
         ("good-strong", "+" if ascii_ else "✓", session.new, "new"),
@@ -79,8 +80,7 @@ def _owes(session: SessionSummary, *, ascii_: bool) -> list[Span]:
     for style, glyph, count, word in marks:
         if count:
             gap: list[Span] = [("text", "   ")] if spans else []
-            text = f" {glyph} {count} {word} " if style == "chip-ask" else f"{glyph} {count} {word}"
-            spans += [*gap, (style, text)]
+            spans += [*gap, (style, f"{glyph} {count} {word}")]
     return spans or [("muted", "settled" if session.forks else "")]
 
 

@@ -8,6 +8,7 @@ sentence; the app always has a theme.
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
@@ -15,6 +16,8 @@ from pathlib import Path
 from typing import Final, cast
 
 from textual.theme import Theme
+
+from forkdeck.config.sources import user_config_dir
 
 DEFAULT_THEME: Final = "forkdeck-dark"
 
@@ -125,11 +128,9 @@ def shipped_folder() -> Path | None:
     return None
 
 
-def user_folder() -> Path:
-    """Return the folder of the person's own themes; it need not exist."""
-    from platformdirs import user_config_path  # noqa: PLC0415 - not needed for the first frame
-
-    return user_config_path("forkdeck", appauthor=False) / "themes"
+def user_folder(environ: Mapping[str, str] | None = None) -> Path:
+    """Return the folder of the person's own themes, beside their configuration."""
+    return user_config_dir(os.environ if environ is None else environ) / "themes"
 
 
 def load_themes(folders: Iterable[Path] | None = None) -> tuple[list[Theme], list[str]]:

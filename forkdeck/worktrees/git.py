@@ -146,9 +146,16 @@ class HostGit:
 
     def __init__(self) -> None:
         self._executor = ThreadPoolExecutor(4, thread_name_prefix="git")
+        self._closed = False
 
     async def thread(self, work: Callable[[], Made]) -> Made:
-        """Do blocking file work on the executor ``git``."""
+        """Do blocking file work on the executor ``git``.
+
+        Raises:
+            WorktreeError: The session's git is closed already.
+        """
+        if self._closed:
+            raise WorktreeError("The session is closing; its git does nothing more.")
         return await asyncio.get_running_loop().run_in_executor(self._executor, work)
 
     async def discover(self, cwd: Path, *arguments: str) -> GitAnswer:
@@ -187,4 +194,5 @@ class HostGit:
 
     def close(self) -> None:
         """Let the threads end; what runs is not waited for."""
+        self._closed = True
         self._executor.shutdown(wait=False)

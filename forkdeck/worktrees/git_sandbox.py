@@ -29,6 +29,8 @@ from forkdeck.worktrees.scratch import ScratchRepo, carried_settings, make_scrat
 TIMEOUT_S: Final = 600.0
 """Longest time one script may take; a snapshot of 100,000 files takes seconds."""
 
+_STARTS: Final = 4
+
 NOT_TRUSTED: Final = (
     "No sandbox works on this host, and git runs programs that a project configures.",
     "Trust the project with /trust, or install bubblewrap.",
@@ -180,13 +182,13 @@ class GitSandbox:
             raise WorktreeError(f"git {ended} in the working tree: {words or 'no message'}")
 
     async def _started(self, view: View, command: list[str]) -> ProcessResult:
-        try:
+        for left in range(_STARTS - 1, -1, -1):
             try:
                 return await self._runner.run(view, command, timeout_s=TIMEOUT_S)
-            except SandboxError:
-                # What is hidden can vanish between the look and the mount: look again, once.
-                return await self._runner.run(view, command, timeout_s=TIMEOUT_S)
-        except SandboxError as error:
-            raise WorktreeError(
-                f"git's sandbox did not start: {error.what}", error.remedy
-            ) from error
+            except SandboxError as error:
+                # A socket to hide can vanish between the look and the mount: look again.
+                if not left:
+                    raise WorktreeError(
+                        f"git's sandbox did not start: {error.what}", error.remedy
+                    ) from error
+        raise WorktreeError("git's sandbox did not start.")

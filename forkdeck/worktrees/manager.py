@@ -133,7 +133,12 @@ class GitWorktrees:
             raise WorktreeError("Another process has this session's worktrees in use.")
         record = await make_worktree(self._maker(repo), repo, place, self._cwd, dirty=dirty)
         if self._sandbox.trusted:
-            record = await self._share_ignored(repo, place, record)
+            try:
+                record = await self._share_ignored(repo, place, record)
+            except WorktreeError:
+                # Nobody has worked in it yet.
+                await remove_worktree(self._maker(repo), place, record)
+                raise
         self._watcher.add(handle, place.tree)
         return Lease(
             handle=handle,
@@ -206,8 +211,8 @@ class GitWorktrees:
             WorktreeError: It is not saved, or git refused; the directory stays.
         """
         place, record = await self._known(handle)
-        self._watcher.drop(handle)
         await remove_worktree(self._maker(record.repo), place, record)
+        self._watcher.drop(handle)
         name = f"{record.session}-{record.handle}"
         await self._git.thread(lambda: self._runner.discard_scratch(name))
 
@@ -269,7 +274,8 @@ class GitWorktrees:
             ApplyRefused: The tree moved since; nothing was written.
             WorktreeError: The ref is none of ForkDeck's, or git failed.
         """
-        repo = usable(await self._look())
+        found = await self._look()
+        repo = found.repo or usable(found)
         async with self._maker(repo).lock.held():
             return await undo_change(repo, ref, sandbox=self._sandbox, git=self._git)
 

@@ -31,6 +31,7 @@ async def make_rig(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncItera
             await rig.close()
             assert rig.provider.open == 0, "a stream was left open"
             assert not rig.gate.inside, "a place at the gate was left taken"
+        assert rig.net.faults == []
 
 
 @pytest.fixture

@@ -195,8 +195,17 @@ class Net:
 
     exempt: bool = False
     by_run: dict[str, list[JsonDict]] = field(default_factory=dict)
+    faults: list[str] = field(default_factory=list)
 
     def take(self, request: ModelRequest) -> None:
+        """Check a request; a fault is kept as well, for the engine may take it for its own."""
+        try:
+            self._check(request)
+        except AssertionError as error:
+            self.faults.append(str(error))
+            raise
+
+    def _check(self, request: ModelRequest) -> None:
         body = json.loads(json.dumps(request.body))
         mine = self.by_run.setdefault(request.run, [])
         assert marks(body) <= 4
@@ -406,6 +415,13 @@ class FakeWorktrees:
         return Lease(
             handle=handle, path=f"/wt/{handle}", inside="/w", base="c0ffee", base_ref="r",
             level="sandboxed", dirty=dirty, not_visible=2,
+        )  # fmt: skip
+
+    async def reopen(self, handle: str) -> Lease:
+        self.log.append(f"reopen {handle}")
+        return Lease(
+            handle=handle, path=f"/wt/{handle}", inside="/w", base="c0ffee", base_ref="r",
+            level="sandboxed",
         )  # fmt: skip
 
     def workspace(self, lease: Lease) -> FakeWorkspace:

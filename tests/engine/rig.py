@@ -17,7 +17,8 @@ from forkdeck.model.intents import Intent, IntentResult, SendPrompt
 from forkdeck.model.ports import Enforcement
 from forkdeck.model.prefix import first_difference, message_blocks, positions
 from forkdeck.model.raw import JsonDict
-from forkdeck.model.state import EMPTY, DeckState, ForkState
+from forkdeck.model.state import EMPTY, CacheFacts, DeckState, ForkState
+from forkdeck.model.words import RuleKind
 from forkdeck.sessionlog.paths import SessionPaths
 from forkdeck.store.hub import Hub
 from tests.engine.fakes import (
@@ -34,7 +35,6 @@ from tests.engine.fakes import (
     VirtualClock,
     fake_tools,
 )
-
 
 NO_PLAN = Settings(forks=ForkSettings(plan="never"))
 """Large launches start without a question."""
@@ -108,6 +108,16 @@ class Rig:
 
     def fork(self, handle: str) -> ForkState:
         return self.state.forks[handle]
+
+    def cache(self, run: str) -> CacheFacts:
+        """Return a run's cache verdict, which must be there."""
+        found = self.state.runs[run].cache
+        assert found is not None
+        return found
+
+    def rule(self, kind: RuleKind, text: str) -> None:
+        """Add a rule to those of the settings."""
+        self.rules.append(Rule.parse(text, kind))
 
     async def do(self, intent: Intent) -> IntentResult:
         return await self.deck.submit(intent)

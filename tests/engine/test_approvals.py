@@ -158,11 +158,11 @@ async def test_scopes(rig: Rig, answer: Any, asks: int) -> None:
     """Once is once; this run only this run; session is for all, forks included."""
 
     def child(asked: Asked) -> Reply:
-        return Reply("", [("bash", {"command": "git commit"})]) if asked.number == 1 else Reply(REPORT)
+        return (
+            Reply("", [("bash", {"command": "git commit"})]) if asked.number == 1 else Reply(REPORT)
+        )
 
-    from forkdeck.config.rules import Rule
-
-    rig.deck._parts.rules.append(Rule.parse("bash(git commit)", "ask"))
+    rig.rule("ask", "bash(git commit)")
     calls = [("bash", {"command": "git commit", "access": "work"})]
 
     def script(asked: Asked) -> Reply:
@@ -187,9 +187,7 @@ async def test_scopes(rig: Rig, answer: Any, asks: int) -> None:
 
 async def test_identical_requests_of_siblings_are_answered_together(rig: Rig) -> None:
     """One card, one key."""
-    from forkdeck.config.rules import Rule
-
-    rig.deck._parts.rules.append(Rule.parse("bash(git commit)", "ask"))
+    rig.rule("ask", "bash(git commit)")
 
     def child(asked: Asked) -> Reply:
         command = "git commit" if asked.run != "f3" else "git commit -a"

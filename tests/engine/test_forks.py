@@ -34,7 +34,7 @@ async def test_eight_forks_return_in_input_order_and_share_the_parents_prefix(ri
         assert rig.fork(f"f{number}").outcome == "done"
         assert rig.fork(f"f{number}").delivered
         rig.assert_shares(f"f{number}", rig.bodies("p")[0])
-        assert rig.state.runs[f"f{number}"].cache.verdict == "HIT"
+        assert rig.cache(f"f{number}").verdict == "HIT"
 
 
 async def test_first_requests_of_a_warm_batch_leave_at_once(rig: Rig) -> None:
@@ -282,9 +282,7 @@ async def test_background_forks_wake_an_idle_parent_once(rig: Rig) -> None:
 async def test_a_rejected_call_names_its_field_and_starts_nothing(make_rig: MakeRig) -> None:
     """T65: a precise error before anything starts."""
     rig = await make_rig()
-    rig.provider.script = parent_then(
-        join("a", "a"), lambda _: Reply(REPORT)
-    )
+    rig.provider.script = parent_then(join("a", "a"), lambda _: Reply(REPORT))
     await rig.say()
     assert "tasks[1].id" in rig.results()[0]["content"]
     assert rig.results()[0]["is_error"] is True

@@ -61,10 +61,17 @@ def test_a_session_reads_like_this() -> None:
         "0:07 [f1 tests] WAIT  429 18.0 s slow down",
         "0:08 [f1 tests] SAYS  All pass.",
         "0:09 [f1 tests] DONE  end_turn · 5.0 s · 1 tool · –",
-        "0:09 [f1 tests] SAYS  All pass.",
         "0:10 [parent] ERROR turn failed: 401",
         "0:10 [parent]       Set a key.",
     ]
+
+
+def test_a_report_that_was_not_said_before_is_written() -> None:
+    text = MessageFinished(run="f1", message=assistant("See above."), stop_reason="end_turn")
+    lines = printed(queued(), started(), text, ended(report="The long answer.", reason="end_turn"))
+    assert lines[-1] == "0:04 [f1 tests] SAYS  The long answer."
+    lines = printed(queued(), started(), ended(outcome="aborted", report="Half", reason="x"))
+    assert lines[-1] == "0:03 [f1 tests] SAYS  Half"
 
 
 def test_deltas_and_figures_make_no_lines() -> None:

@@ -180,9 +180,15 @@ async def test_a_torn_log_is_repaired_at_opening_and_goes_on(tmp_path: Path) -> 
     assert contents.notes == ()
 
 
+def test_a_log_that_cannot_be_repaired_says_so(tmp_path: Path) -> None:
+    with pytest.raises(SessionError, match="cannot be repaired"):
+        repair_tail(SessionPaths(tmp_path))
+
+
 def test_the_tail_of_a_long_torn_line_is_found(tmp_path: Path) -> None:
     paths = SessionPaths(tmp_path)
     whole = b"".join(lines(2))
     paths.events.write_bytes(whole + b"x" * 300_000)
     assert repair_tail(paths) == 300_000
+    assert repair_tail(paths) == 0
     assert paths.events.read_bytes() == whole

@@ -17,9 +17,9 @@ import pytest
 from forkdeck.errors import SessionBusy, SessionError
 from forkdeck.model.events.step import TextStreamed
 from forkdeck.sessionlog import logfile, writer
-from forkdeck.sessionlog.logfile import is_locked
+from forkdeck.sessionlog.lock import is_locked
 from forkdeck.sessionlog.paths import SessionPaths
-from forkdeck.sessionlog.reader import read_log
+from forkdeck.sessionlog.reader import read_log, repair_tail
 from forkdeck.sessionlog.writer import JsonlSink
 from tests.store.recordings import opened
 
@@ -117,6 +117,8 @@ async def test_a_session_cannot_be_opened_twice(paths: SessionPaths) -> None:
         check=True, capture_output=True, text=True,
     )  # fmt: skip
     assert out.stdout == "busy\n"
+    with pytest.raises(SessionBusy):
+        repair_tail(paths)
     await sink.close()
     assert not is_locked(paths)
     again = JsonlSink.open(paths)
@@ -127,7 +129,7 @@ async def test_a_full_disk_loses_nothing(
     paths: SessionPaths, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The failed batch leaves no half record, is kept, and is written when there is space."""
-    monkeypatch.setattr(writer, "RETRY_S", 0.01)
+    monkeypatch.setattr(writer, "RETRY_S", 60)  # only a waiter makes it try again
     real, full = os.write, [False]
 
     def write(descriptor: int, data) -> int:
@@ -149,12 +151,12 @@ async def test_a_full_disk_loses_nothing(
     assert "No space left" in sink.trouble
     for seq in range(3, 50):
         sink.put(text(seq, "x" * 300_000))
-    await asyncio.sleep(0.05)
+    await sink.sync()
     assert sink.full
     assert paths.events.stat().st_size == size
     full[0] = False
-    await until(lambda: sink.trouble is None)
     await sink.sync()
+    assert sink.trouble is None
     assert seqs(paths) == list(range(1, 50))
     assert sink.unsaved_bytes == 0
     await sink.close()

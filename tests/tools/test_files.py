@@ -151,7 +151,7 @@ async def test_write_makes_files_but_replaces_only_what_was_read(bench: Bench) -
     with pytest.raises(ToolError, match="directory"):
         await bench.call("write", {"path": "d", "content": "x"}, "work")
     await bench.call("write", {"path": "odd", "content": "a\ud800b"}, "work")
-    assert (bench.root / "odd").read_text() == "a\ufffdb"
+    assert (bench.root / "odd").read_text() in {"a\ufffdb", "a?b"}
     assert list(bench.root.rglob("*.part")) == []
 
 

@@ -73,6 +73,13 @@ def test_wrapping_loses_nothing_but_blanks_at_breaks(text: str, width: int) -> N
     assert "".join(rows).replace(" ", "") == text.replace(" ", "")
 
 
+@given(st.text(alphabet="ab  c", max_size=60), st.integers(1, 20))
+def test_the_short_way_to_wrap_ascii_wraps_alike(text: str, width: int) -> None:
+    text = "x" + text
+    if len(text) > width:
+        assert cells._ascii_rows(text, width) == list(cells._rows(text, width))
+
+
 def test_figures() -> None:
     assert [figures.clock(ms) for ms in (None, 0, 3_400, 134_000, 900_000, 3_725_000)] == [
         "–", "0:00", "0:03", "2:14", "15:00", "1:02:05",

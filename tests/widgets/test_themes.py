@@ -114,6 +114,10 @@ def test_the_persons_own_theme_wins(tmp_path: Path) -> None:
     assert next(theme for theme in found if theme.name == "forkdeck-dark").primary == "#ffffff"
 
 
+def test_own_themes_lie_beside_the_configuration(tmp_path: Path) -> None:
+    assert themes.user_folder({"FORKDECK_CONFIG_DIR": str(tmp_path)}) == tmp_path / "themes"
+
+
 def test_defaults_cover_every_variable_that_is_no_field() -> None:
     defaults = themes.variable_defaults()
     assert set(defaults) == set(themes.KEYS) - {

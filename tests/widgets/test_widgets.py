@@ -266,7 +266,7 @@ async def test_the_zoom_and_its_side_column() -> None:
         lines = text_of(facts)
         assert lines[0] == "  cache                      HIT"
         assert lines[2] == "  read              40.0k    95%"
-        assert "  time   ━───────  2:11 of 15:00" in lines
+        assert "  time  ━───────── 2:11 of 15:00" in lines
         assert "  src/io/retry.py         +41 −6" in lines
         assert "▌ 2  ◆ ASK    impl-step3   $0.04" in lines
 

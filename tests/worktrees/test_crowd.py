@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from forkdeck.errors import WorktreeError
+from forkdeck.worktrees import create
 from forkdeck.worktrees.layout import Layout
 from forkdeck.worktrees.locks import RepoLock, SessionLocks, take
 from forkdeck.worktrees.removal import remove_directory
@@ -27,16 +28,28 @@ async def test_thirty_two_at_once(bench: Bench) -> None:
 
 
 @pytest.mark.needs_sandbox
-async def test_a_cancelled_creation_leaves_nothing(bench: Bench) -> None:
-    for wait_s in (0.0, 0.05, 0.12, 0.2):
-        task = asyncio.create_task(bench.trees.create("f1"))
-        await asyncio.sleep(wait_s)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        assert bench.refs() == []
-        assert git(bench.repo, "worktree", "list").count("\n") == 0
-        assert list(bench.state.rglob("fork.json")) == []
+@pytest.mark.parametrize("step", ["keep_snapshot", "_add", "make_private_git", "_populate"])
+async def test_a_cancelled_creation_leaves_nothing(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    reached = asyncio.Event()
+    real = getattr(create, step)
+
+    async def stuck(*arguments: object, **named: object) -> None:
+        await real(*arguments, **named)
+        reached.set()
+        await asyncio.sleep(60)
+
+    monkeypatch.setattr(create, step, stuck)
+    task = asyncio.create_task(bench.trees.create("f1", dirty=True))
+    await reached.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert bench.refs() == []
+    assert git(bench.repo, "worktree", "list").count("\n") == 0
+    assert list(bench.state.rglob("f1")) == []
+    monkeypatch.undo()
     await bench.trees.create("f1")
 
 

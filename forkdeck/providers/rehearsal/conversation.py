@@ -18,7 +18,7 @@ Role = Literal["parent", "fork", "agent"]
 
 _OPENING: Final = re.compile(r'You are (fork|agent) ([A-Za-z0-9_.-]+) ?(?:\("(.*)"\))?')
 """A directive's fixed first line."""
-_INTERRUPTED: Final = re.compile(r"aborted|interrupted|moved to background|stopped by", re.IGNORECASE)
+_INTERRUPTED: Final = re.compile(r"aborted|interrupted|moved to background", re.IGNORECASE)
 """What the result of a call says when its turn ended before it did."""
 _MACHINE: Final = re.compile(r"[<\[]")
 """How texts begin that no person typed."""

@@ -14,7 +14,7 @@ from textual import events
 from textual.app import ComposeResult
 
 from forkdeck.model.ids import PARENT
-from forkdeck.model.intents import SettleFork
+from forkdeck.model.intents import NoteTyping, SettleFork
 from forkdeck.model.ports import Deck, Transport
 from forkdeck.model.state import DeckState
 from forkdeck.store import selectors
@@ -38,6 +38,9 @@ from forkdeck.ui.widgets.transport_line import TransportLine
 
 _LOW = 30
 """Below this height the prompt has no blank row."""
+
+MAX_TIMELINE = 12
+"""Rows of the timeline at most; it scrolls with the selection."""
 
 _QUIET_KEYS = frozenset(("up", "down", "j", "k", "pageup", "pagedown"))
 """Keys that leave the last message where it is."""
@@ -71,6 +74,7 @@ class DeckScreen(DeckActs, DeckTalk):
         self.timeline = Timeline(id="timeline")
         self.transport_line = TransportLine(id="transport")
         self._lanes_of: DeckState | None = None
+        self._typing = False
         self._unsubscribe: Callable[[], None] = lambda: None
 
     def compose(self) -> ComposeResult:
@@ -122,8 +126,6 @@ class DeckScreen(DeckActs, DeckTalk):
 
     def _draw(self, flush: Flush) -> None:
         """Draw one flush: a newer state, or only the time."""
-        if not self.is_mounted:
-            return
         self.flush = flush
         state = self.deck.state
         if flush.spin and state is self.state:
@@ -165,7 +167,7 @@ class DeckScreen(DeckActs, DeckTalk):
 
     def draw_lines(self) -> None:
         """Draw title, strip, prompt facts, transport and footer."""
-        if not self.is_mounted:
+        if not self.is_attached:
             return
         state, now_ms = self.state, self.deck.now_ms()
         self.title_line.update_state(state, now_ms, chip="REPLAY" if self.replaying else "")
@@ -192,6 +194,7 @@ class DeckScreen(DeckActs, DeckTalk):
         if last is not self._lanes_of:
             self._lanes_of = last
             self.timeline.update_lanes(lanes_of(last, facts.duration_ms), last, facts.duration_ms)
+            self.timeline.styles.height = min(MAX_TIMELINE, self.timeline.wanted_height)
         self.timeline.update_position(facts.position_ms, self.view.selected)
 
     def trouble(self) -> str:
@@ -320,7 +323,7 @@ class DeckScreen(DeckActs, DeckTalk):
         handled = await self._lead(key) if self.leader else await self._plain(event, key)
         if handled:
             event.stop()
-        if self.is_mounted:
+        if self.is_attached:
             self.guard.key_came(self.now_ms())
             self.flusher.key()
 
@@ -402,6 +405,10 @@ class DeckScreen(DeckActs, DeckTalk):
     def on_prompt_area_typed(self, event: PromptArea.Typed) -> None:
         """The prompt's rows may have changed the body's height."""
         event.stop()
-        if self.area.text:
+        typing = bool(self.area.text)
+        if typing:
             self.deck_app.typed()
+        if typing != self._typing and not self.replaying:
+            self._typing = typing
+            self.submit(NoteTyping(typing=typing))
         self._draw_footer()

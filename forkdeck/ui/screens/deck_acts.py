@@ -108,7 +108,7 @@ class DeckActs(DeckBase):
                 self.submit(AbortAll())
 
         title = f"Abort {plural(len(living), 'fork')}?"
-        self.app.push_screen(Confirm(title, lines, yes="abort all"), answered)
+        self.deck_app.push_screen(Confirm(title, lines, yes="abort all"), answered)
 
     def do_fork_cancel_tool(self) -> None:
         """Stop only the tool that runs now; the run goes on."""
@@ -182,7 +182,7 @@ class DeckActs(DeckBase):
             if yes:
                 self.submit(intent)
 
-        self.app.push_screen(Confirm("Undo this?", lines, yes="undo", extra="u"), answered)
+        self.deck_app.push_screen(Confirm("Undo this?", lines, yes="undo", extra="u"), answered)
 
     def _undoable(self) -> UndoEntry | None:
         handle = self.fork
@@ -208,13 +208,13 @@ class DeckActs(DeckBase):
         """Show what the selected fork changed."""
         fork = self._write_fork("see its diff")
         if fork is not None:
-            self.app.push_screen(DiffScreen(self.deck, fork.handle))
+            self.deck_app.push_screen(DiffScreen(self.deck, fork.handle))
 
     def do_fork_apply(self) -> None:
         """Open the diff with the apply sheet; nothing changes before Enter."""
         fork = self._write_fork("apply its work")
         if fork is not None:
-            self.app.push_screen(DiffScreen(self.deck, fork.handle))
+            self.deck_app.push_screen(DiffScreen(self.deck, fork.handle))
 
     def do_fork_discard(self) -> None:
         """Mark the work as unwanted, after asking; its ref is kept."""
@@ -224,7 +224,9 @@ class DeckActs(DeckBase):
         if fork.work is None:
             self.say("nothing of it is saved yet" if not fork.settled else "it changed nothing")
             return
-        self.app.push_screen(discard_dialog(fork), lambda yes: self._discarded(yes, fork.handle))
+        self.deck_app.push_screen(
+            discard_dialog(fork), lambda yes: self._discarded(yes, fork.handle)
+        )
 
     def _discarded(self, yes: bool | None, handle: str) -> None:
         if yes:

@@ -87,7 +87,8 @@ class DeckBody(Container, can_focus=True):
         _place(self.board, x, y, plan.board)
         _place(self.empty, x, y, plan.empty)
         if plan.zoomed:
-            _place(self.facts, plan.panes[0].width, 0, plan.facts)
+            side = Size(plan.facts.width, max(0, plan.facts.height - 1) if plan.facts else 0)
+            _place(self.facts, plan.panes[0].width, 1, side)
         else:
             _place(self.facts, x, plan.board.height, plan.facts)
         if plan.board_beside:

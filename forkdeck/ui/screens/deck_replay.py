@@ -52,13 +52,13 @@ class DeckReplay(DeckBase):
 
     def do_replay_next(self) -> None:
         """One event forward."""
-        self._step(1)
+        self._step_events(1)
 
     def do_replay_previous(self) -> None:
         """One event back."""
-        self._step(-1)
+        self._step_events(-1)
 
-    def _step(self, events: int) -> None:
+    def _step_events(self, events: int) -> None:
         transport = self._transport()
         if transport is not None:
             transport.step(events)

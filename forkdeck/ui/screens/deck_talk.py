@@ -156,11 +156,11 @@ class DeckTalk(DeckMoves, DeckReplay):
 
     def do_cost(self) -> None:
         """Cost and cache by run."""
-        self.app.push_screen(CostScreen(self.deck, self.zoom_into))
+        self.deck_app.push_screen(CostScreen(self.deck, self.zoom_into))
 
     def do_trust(self) -> None:
         """The project's files, and whether to trust them."""
-        self.app.push_screen(TrustScreen(lambda: self.submit(TrustProject())))
+        self.deck_app.push_screen(TrustScreen(lambda: self.submit(TrustProject())))
 
     def do_model(self) -> None:
         """Say which model is asked, and how to change it."""

@@ -153,7 +153,8 @@ class DiffScreen(Keyed, Screen[None], inherit_bindings=False):
         word = selectors.badge(self._deck.state, self._handle)
         badge = self.head.badge(word)
         left: list[Span] = [
-            ("muted", f" {self._handle[1:]:>2}  "), (badge.style, f"{badge.glyph} {badge.word:<6}"),
+            ("muted", f" {self._handle[1:]:>2}  "), (badge.style, f" {badge.glyph} {badge.word} "),
+            ("text", "  "),
             ("strong", outside(fork.name)),
         ]  # fmt: skip
         base = fork.work.base if fork.work else fork.worktree.base if fork.worktree else ""
@@ -274,7 +275,7 @@ class DiffScreen(Keyed, Screen[None], inherit_bindings=False):
         from forkdeck.ui.screens.deck_acts import discard_dialog  # noqa: PLC0415 - a cycle
 
         if self.fork.work is not None:
-            self.app.push_screen(discard_dialog(self.fork), self._discarded)
+            self.deck_app.push_screen(discard_dialog(self.fork), self._discarded)
 
     def _discarded(self, yes: bool | None) -> None:
         if yes:

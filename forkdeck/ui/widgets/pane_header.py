@@ -122,14 +122,16 @@ def tile_foot(widget: LineWidget, state: DeckState, now_ms: int) -> Spans:
     if handle not in state.forks:
         return []
     found = selectors.metrics(state, handle, now_ms)
-    mark = widget.marks.follow
-    spans: Spans = [
-        ("text", "   "),
-        ("muted", f"{mark} follow   {formats.plural(found.tools, 'tool')}"),
-    ]
+    mark, width = widget.marks.follow, widget.size.width
+    spans: Spans = [("text", "   "), ("muted", f"{mark} follow")]
+    parts = [formats.plural(found.tools, "tool")]
     if found.cache_share is not None:
-        spans.append(("muted", f"   {formats.percent(found.cache_share)} cache"))
-    return between(spans, [], widget.size.width)
+        parts.append(f"{formats.percent(found.cache_share)} cache")
+    for part in parts:
+        # A figure that does not fit is left out, never cut.
+        if width_of(spans) + 3 + cell_width(part) < width:
+            spans.append(("muted", f"   {part}"))
+    return between(spans, [], width)
 
 
 def name_cells(state: DeckState, handles: list[str], most: int = 14) -> int:

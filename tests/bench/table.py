@@ -1,0 +1,14 @@
+"""Every row of the benchmark, in the order it is printed."""
+
+from __future__ import annotations
+
+from tests.bench.figure import Row
+from tests.bench.rows.commands import measure_commands
+from tests.bench.rows.start import measure_memory, measure_paint, measure_sdk
+
+ROWS = (
+    Row("commands", "--version and --help", measure_commands),
+    Row("paint", "first paint and the first typed character", measure_paint),
+    Row("sdk", "the stall while the SDK is imported", measure_sdk),
+    Row("idle", "memory of an idle deck", measure_memory),
+)
