@@ -14,6 +14,17 @@ from forkdeck.errors import ConfigError, ForkDeckError, UsageError
 
 P = ParamSpec("P")
 
+HELP = """Supervise a coding model's parallel forks beside its parent conversation.
+
+\b
+forkdeck                open the start screen here
+forkdeck demo           watch the whole job offline, without a key
+forkdeck run "PROMPT"   do one job without a terminal
+forkdeck replay ID      watch a saved session in the same deck
+"""
+
+EPILOG = """Inside, ? explains the keys. Nothing is sent anywhere but to the configured endpoint."""
+
 MODES = click.Choice(["plan", "default", "accept-edits", "auto"])
 
 
@@ -30,10 +41,8 @@ def _guarded(command: Callable[P, int | None]) -> Callable[P, None]:
                 click.echo(error.remedy, err=True)
             sys.exit(2 if isinstance(error, UsageError | ConfigError) else 1)
         except KeyboardInterrupt:
+            # Here, because click would call it aborted, with exit code 1.
             sys.exit(130)
-        except BrokenPipeError:
-            sys.stderr.close()
-            sys.exit(1)
         sys.exit(code or 0)
 
     return run
@@ -45,6 +54,8 @@ _mode = click.option("--mode", type=MODES, help="What needs a question first.")
 
 
 @click.group(
+    help=HELP,
+    epilog=EPILOG,
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 92},
 )
@@ -58,16 +69,7 @@ _mode = click.option("--mode", type=MODES, help="What needs a question first.")
 @click.version_option(__version__, "-V", "--version", message="forkdeck %(version)s")
 @click.pass_context
 def forkdeck(ctx: click.Context, **flags: Any) -> None:
-    r"""Supervise a coding model's parallel forks beside its parent conversation.
-
-    \b
-    forkdeck                     open the start screen here
-    forkdeck demo                watch the whole job offline, without a key
-    forkdeck run "PROMPT"        do one job without a terminal
-    forkdeck replay ID           watch a saved session in the same deck
-
-    Keys are explained by ? inside. Nothing is sent anywhere but to the configured endpoint.
-    """
+    """Open the start screen, or go on with a session; the commands do the rest."""
     if ctx.invoked_subcommand is not None:
         given = [name for name, value in flags.items() if value]
         if given:
@@ -108,15 +110,23 @@ def demo(**flags: Any) -> int:
 @_model
 @_mode
 @click.option("--budget-usd", metavar="AMOUNT", help="Stop before more than this is spent.")
-@click.option("--allow", metavar="RULE", multiple=True, help='Such as "bash(pytest -q)".')
+@click.option(
+    "--allow",
+    metavar="RULE",
+    multiple=True,
+    help='Allow this without a question, such as "bash(pytest -q)"; may be repeated.',
+)
 @_cwd
 @click.option("--trust-project", is_flag=True, help="Use the project's own settings, this once.")
 @_guarded
 def run(**flags: Any) -> int:
-    """Do one job without a terminal: the answer on stdout, progress on stderr.
+    """Do one job without a terminal.
 
-    PROMPT may be - to read it from stdin. Exit codes: 0 completed, 1 failed, 2 usage, 3 ended
-    with a partial fork or a denied call, 130 interrupted.
+    The answer goes to stdout, progress to stderr, of forks too. PROMPT may be - to read it from
+    stdin. What would need a question is denied, unless a rule allows it.
+
+    Exit codes: 0 completed, 1 failed, 2 usage, 3 ended with a partial fork or a denied call, 130
+    interrupted.
     """
     from forkdeck.cli.headless import run_prompt  # noqa: PLC0415
 
@@ -130,9 +140,9 @@ def run(**flags: Any) -> int:
 @click.option("--plain", is_flag=True, help="Print lines instead of opening the deck.")
 @_guarded
 def replay(**flags: Any) -> int:
-    """Play a saved session in the same deck: TARGET is its id, or a log file.
+    """Play a saved session in the same deck.
 
-    Without TARGET, the session list opens.
+    TARGET is its id, the beginning of its id, or a log file. Without it the session list opens.
     """
     from forkdeck.cli.interactive import open_replay  # noqa: PLC0415
 
@@ -140,11 +150,12 @@ def replay(**flags: Any) -> int:
 
 
 @forkdeck.command()
-@click.option("--limit", default=20, show_default=True, help="How many to list.")
+@click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True,
+              help="How many to list.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per line.")
 @_guarded
 def sessions(**flags: Any) -> int:
-    """List saved sessions: date, project, prompt, forks, cost."""
+    """List saved sessions: date, project, forks, cost, prompt."""
     from forkdeck.cli.listing import list_saved_sessions  # noqa: PLC0415
 
     return list_saved_sessions(flags)
@@ -152,7 +163,8 @@ def sessions(**flags: Any) -> int:
 
 @forkdeck.command()
 @click.argument("work", metavar="SESSION/FORK")
-@click.option("--method", type=click.Choice(["patch", "cherry-pick"]), default="patch")
+@click.option("--method", type=click.Choice(["patch", "cherry-pick"]), default="patch",
+              show_default=True, help="As changes to the tree, or commit by commit.")  # fmt: skip
 @_cwd
 @_guarded
 def apply(**flags: Any) -> int:
@@ -170,7 +182,10 @@ def apply(**flags: Any) -> int:
 @_cwd
 @_guarded
 def worktrees(**flags: Any) -> int:
-    """List worktrees and saved work of this repository; --clean removes only what is saved."""
+    """List worktrees and saved work of this repository.
+
+    --clean removes only worktrees whose work is saved.
+    """
     from forkdeck.cli.saved_work import list_worktrees  # noqa: PLC0415
 
     return list_worktrees(flags)
@@ -201,7 +216,7 @@ def doctor(**flags: Any) -> int:
 @click.option("--scenario", metavar="FILE", help="A scenario file instead of the investigator.")
 @_guarded
 def rehearsal(**flags: Any) -> int:
-    """Start the loopback model alone; prints its address and token."""
+    """Start the loopback model alone and print its address and token."""
     from forkdeck.cli.rehearsal import serve  # noqa: PLC0415
 
     return serve(flags)

@@ -18,7 +18,7 @@ from forkdeck.config.rules import Rule
 from forkdeck.config.trust import TrustStore
 from forkdeck.engine.deck import LiveDeck
 from forkdeck.engine.parts import EngineParts, Person
-from forkdeck.errors import LogFormatError, SessionError
+from forkdeck.errors import LogFormatError, SessionError, UsageError
 from forkdeck.model.events import FORMAT_VERSION, Event
 from forkdeck.model.events.session import SessionOpened
 from forkdeck.model.ids import PARENT, new_session_id
@@ -86,6 +86,26 @@ async def open_live(host: Host, request: LiveRequest) -> LiveDeck:
         raise
 
 
+def check_budget(host: Host, request: LiveRequest) -> None:
+    """Refuse a budget that nothing could keep, before anything is spent.
+
+    Raises:
+        UsageError: There is a budget, and no price is known.
+    """
+    settings = request.project.loaded.settings
+    budget = settings.session.budget_usd
+    if budget is None:
+        return
+    endpoint = _provider(host, request).endpoint
+    prices = Prices(settings.prices, listed=endpoint.name in LISTED)
+    if prices.per_token_usd(settings.model) is None:
+        raise UsageError(
+            f"The budget of ${budget} cannot be kept: no price of {settings.model} at"
+            f" {endpoint.base_url} is known.",
+            f'Give it as [prices."{settings.model}"] in your config.toml, or set no budget.',
+        )
+
+
 def _place(host: Host, request: LiveRequest) -> SessionPaths:
     """Return the session's directory; one to resume must be the person's own."""
     if request.resume is None:
@@ -136,6 +156,8 @@ async def _parts(
     repo = await manager.inspect()
     provider = _provider(host, request)
 
+    parent = parent_workspace(runner, place, run=PARENT, unguarded=unguarded)
+
     def fork_workspace(handle: str) -> Workspace:
         return read_only_workspace(runner, place, run=handle, unguarded=unguarded)
 
@@ -149,7 +171,8 @@ async def _parts(
         paths=paths,
         tools={tool.spec.name: tool for tool in BUILTIN},
         specs=all_specs(),
-        parent_workspace=parent_workspace(runner, place, run=PARENT, unguarded=unguarded),
+        parent_workspace=parent,
+        share=parent.share,
         fork_workspace=fork_workspace,
         enforcement=enforcement,
         opened=_opened(host, request, paths, repo),

@@ -1,27 +1,36 @@
-"""Opens decks for the user interface: live, resumed, demo, replay."""
+"""Opens decks for the user interface: live, resumed, demo, replay.
+
+Made before the first paint, which waits for nothing: what a live deck is composed of is imported
+after it, in a thread.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import importlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from forkdeck import __version__
-from forkdeck.cli.compose import LiveRequest, open_live
-from forkdeck.cli.demo_place import DemoPlace
-from forkdeck.cli.health import checks
 from forkdeck.cli.host import Host, working_directory
 from forkdeck.cli.project import look_at_project
 from forkdeck.config.loading import LoadedSettings
 from forkdeck.errors import SessionError
 from forkdeck.model.intents import SendPrompt
 from forkdeck.model.ports import Deck, SessionSummary, StartFacts
-from forkdeck.playback.deck import ReplayDeck
-from forkdeck.providers.prices import Prices
-from forkdeck.providers.sdk import import_sdk
 from forkdeck.sessionlog.catalogue import find_session, list_sessions
 from forkdeck.sessionlog.reader import read_log
 from forkdeck.store.reducer import fold
+
+if TYPE_CHECKING:
+    from forkdeck.cli.demo_place import DemoPlace
+
+
+async def _loaded(*modules: str) -> None:
+    """Import modules in a thread, so that keys are drawn meanwhile."""
+    for module in modules:
+        await asyncio.to_thread(importlib.import_module, module)
 
 
 class Factory:
@@ -50,6 +59,9 @@ class Factory:
 
     async def start_facts(self) -> StartFacts:
         """Look at the directory, the credentials and the host."""
+        await _loaded("forkdeck.cli.health")
+        from forkdeck.cli.health import checks  # noqa: PLC0415 - after the first paint
+
         found, repo = await checks(self._host, self._cwd, self._flags)
         credentials = self._host.credentials
         return StartFacts(
@@ -68,7 +80,13 @@ class Factory:
 
     async def open_live(self, *, demo: bool = False, resume: str | None = None) -> Deck:
         """Open a live session, the demo, or go on with a saved one; see `DeckFactory`."""
+        await _loaded("forkdeck.cli.compose")
+        from forkdeck.cli.compose import LiveRequest, open_live  # noqa: PLC0415 - as above
+
         if demo:
+            await _loaded("forkdeck.cli.demo_place")
+            from forkdeck.cli.demo_place import DemoPlace  # noqa: PLC0415 - as above
+
             place = await DemoPlace.make(self._host)
             self._demos.append(place)
             deck = await place.open(attached=True)
@@ -76,9 +94,8 @@ class Factory:
                 await deck.submit(SendPrompt(text=prompt))
             return deck
         if not self._host.credentials.found:
-            raise SessionError(
-                "There are no credentials for a live session.", self._host.credentials.looked_for
-            )
+            what, _, remedy = self._host.credentials.looked_for.partition("\n")
+            raise SessionError(what, remedy)
         cwd = await asyncio.to_thread(self._directory, resume)
         project = await asyncio.to_thread(look_at_project, self._host, cwd, self._flags)
         request = LiveRequest(project=project, credentials=self._host.credentials, resume=resume)
@@ -94,6 +111,10 @@ class Factory:
     async def warm_up(self) -> None:
         """Load what the first request needs, in a thread."""
         if self._host.credentials.found:
+            await _loaded("forkdeck.cli.compose")
+            from forkdeck.providers.prices import Prices  # noqa: PLC0415 - after the first paint
+            from forkdeck.providers.sdk import import_sdk  # noqa: PLC0415 - as above
+
             await asyncio.to_thread(import_sdk)
             await asyncio.to_thread(Prices().warm_up)
 
@@ -101,6 +122,8 @@ class Factory:
         """Open a saved session or a log file for replay; see `DeckFactory`."""
         paths = await asyncio.to_thread(find_session, self._host.state, target)
         log = await asyncio.to_thread(read_log, paths.events)
+        from forkdeck.playback.deck import ReplayDeck  # noqa: PLC0415 - after the first paint
+
         return ReplayDeck.open(
             log.events, clock=self._host.clock, title=paths.session, directory=paths.directory
         )

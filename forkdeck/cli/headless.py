@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import sys
 from collections.abc import Mapping
 from typing import Any
 
 import click
 
-from forkdeck.cli.compose import LiveRequest, open_live
-from forkdeck.cli.faces import json_lines, progress_lines, writer
+from forkdeck.cli.compose import LiveRequest, check_budget, open_live
+from forkdeck.cli.faces import Writer, json_lines, progress_lines
 from forkdeck.cli.host import Host, take_host, working_directory
 from forkdeck.cli.project import ProjectFacts, look_at_project
 from forkdeck.cli.signals import Stopped, run_until_stopped
 from forkdeck.cli.totals import apply_hints, exit_code, final_answer
 from forkdeck.config.rules import Rule
+from forkdeck.engine.deck import LiveDeck
 from forkdeck.errors import UsageError
 from forkdeck.model.intents import SendPrompt
+from forkdeck.model.state import DeckState
 from forkdeck.store.text import plain_text
 
 _MOST_PROMPT_BYTES = 4_000_000
@@ -32,7 +35,8 @@ def run_prompt(flags: Mapping[str, Any]) -> int:
     prompt = _prompt(str(flags["prompt"]))
     host = take_host()
     if not host.credentials.found:
-        raise UsageError("There are no credentials.", host.credentials.looked_for)
+        what, _, remedy = host.credentials.looked_for.partition("\n")
+        raise UsageError(what, remedy)
     project = look_at_project(
         host,
         working_directory(flags["cwd"]),
@@ -58,7 +62,13 @@ def _prompt(given: str) -> str:
     if given == "-":
         if sys.stdin is None or sys.stdin.isatty():
             raise UsageError("There is nothing on stdin.", "Pipe the prompt in, or write it out.")
-        data = sys.stdin.buffer.read(_MOST_PROMPT_BYTES + 1)
+        try:
+            data = sys.stdin.buffer.read(_MOST_PROMPT_BYTES + 1)
+        except OSError as error:
+            raise UsageError(
+                f"The prompt cannot be read from stdin: {error.strerror or error}.",
+                "Pipe a file or text in.",
+            ) from error
         if len(data) > _MOST_PROMPT_BYTES:
             raise UsageError("The prompt is longer than 4 MB.", "Put it in a file and name it.")
         text = data.decode("utf-8", "replace")
@@ -68,24 +78,52 @@ def _prompt(given: str) -> str:
 
 
 async def _run(host: Host, project: ProjectFacts, prompt: str, *, as_json: bool) -> int:
-    listener = json_lines() if as_json else progress_lines(sys.stderr)
+    unread = asyncio.Event()
+    listener = json_lines(unread.set) if as_json else progress_lines(sys.stderr)
     request = LiveRequest(
         project=project, credentials=host.credentials, attached=False, listeners=(listener,)
     )
+    check_budget(host, request)
     deck = await open_live(host, request)
     try:
         sent = await deck.submit(SendPrompt(text=prompt))
         if not sent.ok:
             click.echo(f"forkdeck: {sent.text}", err=True)
             return 1
-        await deck.idle()
+        await _idle_or_unread(deck, unread)
     finally:
         await deck.close()
     state = deck.state
-    if not as_json:
-        answer = final_answer(state)
-        if answer:
-            writer(sys.stdout)(plain_text(answer) + "\n")
+    written = _write_answer(state) if not as_json else not unread.is_set()
     for hint in apply_hints(state):
         click.echo(f"work saved; apply it with: {hint}", err=True)
+    if not written:
+        session = state.session.session
+        click.echo(
+            "forkdeck: standard output takes no more (closed or full); the session is saved.\n"
+            f"forkdeck replay --plain {session} prints it.",
+            err=True,
+        )
+        return 1
     return exit_code(state)
+
+
+async def _idle_or_unread(deck: LiveDeck, unread: asyncio.Event) -> None:
+    """Wait for the end of the work, or for the end of the reader: nobody wants the rest then."""
+    idle = asyncio.create_task(deck.idle())
+    gone = asyncio.create_task(unread.wait())
+    try:
+        await asyncio.wait((idle, gone), return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        gone.cancel()
+        idle.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await idle
+
+
+def _write_answer(state: DeckState) -> bool:
+    answer = final_answer(state)
+    write = Writer(sys.stdout)
+    if answer:
+        write(plain_text(answer) + "\n")
+    return not answer or not write.trouble

@@ -15,6 +15,7 @@ from pathlib import Path
 from forkdeck.cli.host import Host
 from forkdeck.cli.project import ProjectFacts, look_at_project
 from forkdeck.cli.repository import visiting_worktrees
+from forkdeck.config.loading import NOT_TRUSTED
 from forkdeck.model.ports import Enforcement
 from forkdeck.model.work import RepoFacts
 from forkdeck.providers.prices import Prices
@@ -62,14 +63,15 @@ def _key(host: Host) -> Check:
     credentials = host.credentials
     if credentials.found:
         return Check("key", True, credentials.origin)
-    return Check("key", False, "none found; demo and replay need none", credentials.looked_for)
+    words = "cannot be used" if credentials.trouble else "none found; demo and replay need none"
+    return Check("key", False, words, credentials.looked_for)
 
 
 def _git(repo: RepoFacts) -> Check:
     if repo.kind == "ok":
         return Check("git", True, "worktrees work here")
     first, _, rest = repo.reason.partition("\n")
-    return Check("git", False, first or repo.kind, rest or first)
+    return Check("git", False, first or repo.kind, rest)
 
 
 def _sandbox(enforcement: Enforcement) -> Check:
@@ -122,7 +124,8 @@ def _trust(project: ProjectFacts) -> Check:
     if project.changed_files:
         names = ", ".join(project.changed_files)
         return Check("project", False, f"changed since trusted: {names}", "/trust shows them.")
-    unused = len(project.loaded.not_used)
+    unused = sum(each.reason == NOT_TRUSTED for each in project.loaded.not_used)
     if not unused:
         return Check("project", True, "has no settings of its own")
-    return Check("project", False, f"{unused} settings not used: not trusted", "/trust shows them.")
+    words = "1 entry is" if unused == 1 else f"{unused} entries are"
+    return Check("project", False, f"{words} not used: not trusted", "/trust shows them.")

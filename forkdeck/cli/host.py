@@ -84,5 +84,7 @@ def rehearsal_speed() -> float:
     except ValueError:
         speed = 0.0
     if not 0 < speed < 1_000_000:
-        raise UsageError(f"{SPEED_VARIABLE}={text} is no pace.", "Use a number above 0, such as 10.")
+        raise UsageError(
+            f"{SPEED_VARIABLE}={text} is no pace.", "Use a number above 0, such as 10."
+        )
     return speed

@@ -149,7 +149,9 @@ def from_flags(flags: Mapping[str, object]) -> Source:
         value: Any = from_text(key, given) if isinstance(given, str) else given
         if isinstance(value, tuple):
             value = list(cast("tuple[Any, ...]", value))
-        values[name] = checked(key, value, "a flag")
+        # The last part of a key is its flag's name: ``session.budget_usd`` is ``--budget-usd``.
+        flag = "--" + name.rpartition(".")[2].replace("_", "-")
+        values[name] = checked(key, value, flag)
     return Source("flag", values)
 
 

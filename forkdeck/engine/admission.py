@@ -12,7 +12,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, TypeVar
 
 from forkdeck.engine.cache_verdict import ENTRY_LIFE_MS
-from forkdeck.engine.estimates import estimate
+from forkdeck.engine.estimates import estimate, override_note
 from forkdeck.engine.limits import Limits
 from forkdeck.engine.plans import BatchPlan, ForkPlan
 from forkdeck.engine.run import Policy, Run, Warmth
@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     from forkdeck.tools.fork_calls import TaskSpec
 
 _T = TypeVar("_T", float, Decimal)
+
+LEVELS = {"minimal": "low", "low": "low", "medium": "medium", "high": "high", "xhigh": "xhigh"}
+"""What a thinking level of the settings means as an effort."""
 
 COLD_SEEDS = ("turns:", "none")
 
@@ -123,7 +126,9 @@ class Admission:
 
     def _batch(self, run: Run, wish: Wish, plans: tuple[ForkPlan, ...]) -> BatchPlan:
         prefix = plans[0].warmth.shared_tokens
-        notes = dict.fromkeys((*wish.notes, *(n for plan in plans for n in plan.seed.notes)))
+        lost = [override_note(plan, run.warmth.tokens, self._parts.prices) for plan in plans]
+        told = (*wish.notes, *(n for plan in plans for n in plan.seed.notes), *filter(None, lost))
+        notes = dict.fromkeys(told)
         return BatchPlan(
             batch=plans[0].batch,
             tool=wish.tool,
@@ -192,6 +197,7 @@ class Admission:
         own = profile or agent
         model = spec.model or (own.model if own else None) or settings.model or run.head.model
         effort = spec.effort or (own.effort if own else None) or settings.effort
+        effort = effort or LEVELS.get(settings.thinking or "")
         system = agent.body if agent is not None else None
         thinking = (spec.thinking or settings.thinking) != "off"
         return self._heads.like(

@@ -77,12 +77,11 @@ def judge(
     """
     read = usage.cache_read_input_tokens
     word = verdict(expected, read)
-    first = run.steps == 0 and not run.is_parent
+    first = run.steps == 0 and run.previous_mark is None and not run.is_parent
     saved = None
-    if first and read is not None:
-        shared = run.warmth.shared_tokens
-        counted = read if shared is None else min(read, shared)
-        saved = prices.read_saving_usd(run.head.model, counted)
+    shared = run.warmth.shared_tokens
+    if first and read is not None and shared is not None:
+        saved = prices.read_saving_usd(run.head.model, min(read, shared))
     difference = ""
     if word == "COLD":
         difference = expected.cold

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from forkdeck.errors import ToolError
+from forkdeck.sandbox.files import in_thread
 
 if TYPE_CHECKING:
     from forkdeck.model.ports import Workspace
@@ -30,7 +30,7 @@ async def complete_path(workspace: Workspace, prefix: str, limit: int) -> Sequen
         start = workspace.resolve(folder or ("/" if prefix.startswith("/") else "."))
     except ToolError:
         return ()
-    names = await asyncio.to_thread(_names, start, name)
+    names = await in_thread(_names, start, name)
     found: list[str] = []
     for each, is_directory in names:
         path = f"{folder}/{each}" if folder or prefix.startswith("/") else each

@@ -154,8 +154,6 @@ class Conversation:
         self.changed()
         if self._closing:
             return
-        if not task.cancelled() and task.exception() is not None:
-            raise task.exception()  # pyright: ignore[reportGeneralTypeIssues] - checked above
         if self._hub.state.parent.turn.outcome != "failed":
             self._next()
         if not self.busy:
@@ -163,6 +161,8 @@ class Conversation:
 
     def _stopped(self, number: int, text: str) -> None:
         """End an interrupted turn; a prompt that did not enter the history yet is kept in it."""
+        if not self._hub.state.parent.turn.running:
+            return
         history = self._hub.state.parent.history
         entered = bool(history) and history[-1].turn == number
         if text and not entered:

@@ -259,7 +259,7 @@ class LiveDeck:
             case SteerFork():
                 return await self._forking.steer(intent.handle, intent.text)
             case ResumeFork():
-                return self._forking.resume(intent.handle, intent.text)
+                return await self._forking.resume(intent.handle, intent.text)
             case AnswerRequest():
                 return self._answer(intent)
             case SettleFork():
@@ -287,7 +287,7 @@ class LiveDeck:
         """Undo the last act; on a fork without one, an abort is undone by going on."""
         fork = self._hub.state.forks.get(handle) if handle else None
         if fork is not None and self._work.last(handle) is None and fork.status == "ABRT":
-            return self._forking.resume(fork.handle, "")
+            return await self._forking.resume(fork.handle, "")
         return await self._work.undo(handle)
 
     def _cancel_tool(self, name: str) -> IntentResult:

@@ -55,3 +55,16 @@ def plan_text(plans: Sequence[ForkPlan], range_usd: tuple[str, str] | None) -> s
         kind = "write" if plan.write else "read-only"
         lines.append(f"{plan.name} ({kind}, seed {plan.seed.mode}): {plan.task.strip()}")
     return "\n".join(lines)
+
+
+def override_note(plan: ForkPlan, prefix_tokens: int | None, prices: PriceBook) -> str:
+    """Say which part of the cache a model or effort override loses and what that costs."""
+    if plan.model is None and plan.effort is None:
+        return ""
+    what = f"model {plan.model}" if plan.model else f"effort {plan.effort}"
+    price = prices.per_token_usd(plan.head.model)
+    cost = ""
+    if price is not None and prefix_tokens:
+        extra = (price[1] - price[2]) * prefix_tokens
+        cost = f", about ${extra.quantize(CENT)} more per fork"
+    return f"{what} is an override: the whole shared cache is lost for it{cost}."

@@ -20,6 +20,7 @@ from forkdeck.model.events.fork import ForkDelayed, ForkEnded, ForkSaving
 from forkdeck.model.events.session import NoticeRaised
 from forkdeck.model.events.work import WorkSaved, WorktreeKept, WorktreeRemoved
 from forkdeck.model.words import Outcome
+from forkdeck.sandbox.files import in_thread
 
 if TYPE_CHECKING:
     from forkdeck.engine.durability import Durable
@@ -227,7 +228,7 @@ class ForkRunner:
 
     async def _write_files(self, handle: str) -> None:
         try:
-            await asyncio.to_thread(write_files, self._parts.paths, self._hub.state, handle)
+            await in_thread(write_files, self._parts.paths, self._hub.state, handle)
             if self._parts.share is not None:
                 self._parts.share(shared_name(handle), self._parts.paths.report(handle))
         except OSError as error:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable
 from decimal import Decimal
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from forkdeck.engine.heads import Heads
     from forkdeck.engine.parts import EngineParts
     from forkdeck.engine.plans import Fork, ForkPlan
-    from forkdeck.model.ports import Workspace
+    from forkdeck.model.ports import Workspace, Worktrees
     from forkdeck.model.state import ForkState
 
 RESUMED = (
@@ -140,8 +141,7 @@ class ForkStarter:
         worktrees = self._parts.worktrees
         if worktrees is None:
             raise WorktreeError("There is no git here, so a write fork cannot start.")
-        lease = await worktrees.create(fork.handle, dirty=dirty)
-        fork.lease = lease
+        lease = await self._create(worktrees, fork, dirty=dirty)
         self._hub.append(
             WorktreeCreated(
                 run=fork.handle,
@@ -154,6 +154,21 @@ class ForkStarter:
             )
         )
         return worktrees.workspace(lease), worktree_notice(lease)
+
+    async def _create(self, worktrees: Worktrees, fork: Fork, *, dirty: bool) -> Lease:
+        """Create a worktree; an abort meanwhile waits for it, so that it can be removed again."""
+        making = asyncio.create_task(
+            worktrees.create(fork.handle, dirty=dirty), name=f"worktree {fork.handle}"
+        )
+        try:
+            lease = await asyncio.shield(making)
+        except asyncio.CancelledError:
+            await asyncio.wait({making})
+            if not making.cancelled() and making.exception() is None:
+                fork.lease = making.result()
+            raise
+        fork.lease = lease
+        return lease
 
     async def _resume(self, fork: Fork, text: str) -> Run:
         """Go on with a settled fork: the same messages, then what happened, then the person's."""

@@ -72,12 +72,16 @@ class Forking:
         await self._hub.append_synced(ForkSteered(run=handle, text=text))
         return IntentResult(ok=True, text="queued", handles=(handle,))
 
-    def resume(self, handle: str, text: str) -> IntentResult:
+    async def resume(self, handle: str, text: str) -> IntentResult:
         """Go on with a fork that is over, in its own conversation."""
+        known = self._supervisor.forks.get(handle)
+        if known is not None and known.task is not None and self._settled(handle):
+            # Its last run still writes its files and gives its place back.
+            await known.done.wait()
         state = self._hub.state.forks.get(handle)
         if state is None:
             return IntentResult(ok=False, text=f"There is no fork {handle}.")
-        if not state.settled:
+        if not state.settled or (known is not None and not known.done.is_set()):
             return IntentResult(ok=False, text=f"{handle} is still running.")
         run = self._hub.state.runs.get(handle)
         if run is None or len(run.history) <= state.inherited_messages:
@@ -96,6 +100,10 @@ class Forking:
         fork.resume = clean_text(text)
         self._supervisor.resume(fork)
         return IntentResult(ok=True, text=f"{handle} goes on", handles=(handle,))
+
+    def _settled(self, handle: str) -> bool:
+        fork = self._hub.state.forks.get(handle)
+        return fork is not None and fork.settled
 
     def _seed(self) -> str:
         """Return the seed of ``/fork`` now: in mid-turn, with calls open, the placeholder one."""

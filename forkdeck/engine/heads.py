@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from typing import TYPE_CHECKING
 
 from forkdeck.errors import SessionError
 from forkdeck.model.events.session import HeadRecorded
+from forkdeck.sandbox.files import in_thread
 from forkdeck.seeds.head import RequestHead, build_head
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class Heads:
             SessionError: It cannot be stored.
         """
         if head.sha256 not in self._stored:
-            await asyncio.to_thread(self._write, head)
+            await in_thread(self._write, head)
             self._stored.add(head.sha256)
         facts = self._parts.prices.facts(head.model)
         self._parts.hub.append(
@@ -86,7 +86,7 @@ class Heads:
             return known
         path = self._parts.paths.heads / f"{sha256}.json"
         try:
-            text = await asyncio.to_thread(path.read_text, "utf-8")
+            text = await in_thread(path.read_text, "utf-8")
         except (OSError, ValueError) as error:
             raise SessionError(
                 f"The request head {sha256[:12]} of this session cannot be read: {error}.",

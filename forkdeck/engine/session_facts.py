@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING
 
@@ -17,6 +16,7 @@ from forkdeck.model.ids import PARENT
 from forkdeck.model.intents import IntentResult, SetModel
 from forkdeck.model.raw import clean_text
 from forkdeck.model.words import Mode
+from forkdeck.sandbox.files import in_thread
 
 if TYPE_CHECKING:
     from forkdeck.engine.durability import Durable
@@ -100,6 +100,6 @@ class SessionFactsKeeper:
         """Trust the project's files as they are now."""
         if self._parts.trust is None:
             return IntentResult(ok=False, text="There is nothing to trust here.")
-        said = await asyncio.to_thread(self._parts.trust)
+        said = await in_thread(self._parts.trust)
         self._hub.append(NoticeRaised(severity="info", what=said))
         return IntentResult(ok=True, text=said)

@@ -6,13 +6,14 @@ comes back becomes events of the run.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, assert_never, cast
 
 from forkdeck.engine.cache_verdict import Expectation, expectation, judge
-from forkdeck.errors import Overloaded, ProviderError, ServerFault, StreamCut, Unreachable
+from forkdeck.errors import Overloaded, ProviderError, ServerFault, StreamCut
 from forkdeck.model.events.step import (
     CallStreamed,
     MessageFinished,
@@ -109,25 +110,25 @@ class Asker:
             attempt += 1
             await self._durable.ready()
             await self._parts.gate.enter(run.run, self._waiting(run))
-            exchange = _Exchange(self._parts, run, attempt, found, max_tokens)
+            exchange = _Exchange(
+                self._parts, run, attempt, found, max_tokens, resends=cuts < CUT_ATTEMPTS
+            )
             try:
                 answer = await exchange.send(body)
             except ProviderError as error:
-                self._parts.gate.leave(run.run)
-                cuts += exchange.cut
-                wait_s, attempts = self._resend(exchange, error, attempt - cuts, cuts)
-                waited_s += wait_s
-                if waited_s > (run.limits.timeout_s or WAIT_LIMIT_S):
-                    raise
-                await self._delay(run, exchange, error, wait_s, attempts)
-            except BaseException:
-                self._parts.gate.leave(run.run)
-                raise
+                failure = error
             else:
-                self._parts.gate.leave(run.run)
                 self.last_ttft_ms = exchange.ttft_ms
                 run.record, run.previous_mark = found, run.blocks - 1 - exchange.grown
                 return answer
+            finally:
+                self._parts.gate.leave(run.run)
+            cuts += exchange.cut
+            wait_s, attempts = self._resend(exchange, failure, attempt - cuts, cuts)
+            waited_s += wait_s
+            if waited_s > (run.limits.timeout_s or WAIT_LIMIT_S):
+                raise failure
+            await self._delay(run, exchange, failure, wait_s, attempts)
 
     def _resend(
         self, exchange: _Exchange, error: ProviderError, attempt: int, cuts: int
@@ -176,9 +177,17 @@ class _Exchange:
     """One attempt: request out, stream in."""
 
     def __init__(
-        self, parts: EngineParts, run: Run, attempt: int, found: list[bytes], max_tokens: int
+        self,
+        parts: EngineParts,
+        run: Run,
+        attempt: int,
+        found: list[bytes],
+        max_tokens: int,
+        *,
+        resends: bool,
     ) -> None:
         self._parts = parts
+        self._resends = resends
         self._hub = parts.hub
         self._run = run
         self.attempt = attempt
@@ -224,18 +233,16 @@ class _Exchange:
         except ProviderError as error:
             self._broken(error)
             raise
-        except BaseException:
+        except asyncio.CancelledError:
             self._cut("stopped", resent=False)
             raise
 
     def _broken(self, error: ProviderError) -> None:
         """Note a failed attempt; after the first byte it is a cut."""
         if self._opened is None:
-            if isinstance(error, Unreachable | ServerFault | Overloaded):
-                self._run.partial = ""
             return
         self.cut = 1
-        self._cut(error.what, resent=True)
+        self._cut(error.what, resent=self._resends)
 
     def _cut(self, reason: str, *, resent: bool) -> None:
         if self._opened is None:

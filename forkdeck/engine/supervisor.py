@@ -84,6 +84,7 @@ class Supervisor:
         self._call_batch: dict[tuple[str, str], str] = {}
         self._batch_notes: dict[str, tuple[str, ...]] = {}
         self._poll: asyncio.Task[None] | None = None
+        self._closing = False
         self.waiting: list[str] = []
         self.forks: dict[str, Fork] = {}
         self.settled: Callable[[], None] = lambda: None
@@ -188,6 +189,8 @@ class Supervisor:
 
     def resume(self, fork: Fork) -> None:
         """Queue a settled fork again; it goes on in its own conversation."""
+        if self._closing:
+            return
         fork.done.clear()
         fork.stopped, fork.expired, fork.group = "", False, None
         self._enqueue(fork)
@@ -200,6 +203,8 @@ class Supervisor:
         fork = self.forks.get(handle)
         state = self._hub.state.forks.get(handle)
         if fork is None or state is None or state.settled or fork.stopped:
+            return False
+        if state.status == "SAVE":
             return False
         fork.stopped = reason or by
         self._hub.append(ForkStopped(run=handle, by=by, reason=reason))
@@ -219,6 +224,7 @@ class Supervisor:
 
     async def close(self) -> None:
         """Stop and save every fork and wait for it."""
+        self._closing = True
         self.abort_all("the session was closed", by="close")
         tasks = [fork.task for fork in self.forks.values() if fork.task is not None]
         await asyncio.gather(*tasks, return_exceptions=True)

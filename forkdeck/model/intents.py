@@ -1,4 +1,4 @@
-"""What a person asks a deck to do; imperatives, answered with an `IntentResult`, never with state."""
+"""What a person asks a deck to do: imperatives, answered with an `IntentResult`."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing, suppress
 from datetime import UTC, datetime
@@ -20,7 +20,8 @@ import msgspec
 from forkdeck.errors import AuthFailed, BadRequest, NotAnEndpoint, ProviderError, Unreachable
 from forkdeck.model.ports import Clock, EndpointFacts
 from forkdeck.model.raw import JsonDict
-from forkdeck.model.stream import ModelRequest, StreamPart
+from forkdeck.model.stream import Completed, ModelRequest, StreamPart
+from forkdeck.providers import capabilities as able
 from forkdeck.providers.accumulate import Accumulator, cut
 from forkdeck.providers.classify import classify, stream_error
 from forkdeck.providers.clock import SystemClock
@@ -46,6 +47,7 @@ class AnthropicProvider:
         base_url: The endpoint from the user's settings; it wins over ``ANTHROPIC_BASE_URL``.
         headers: Headers from the user's settings; may hold secrets.
         capabilities: What the endpoint can do, from the user's settings, over what is assumed.
+        told: Called with every note that comes later than the construction.
         clock: Time of the joining of deltas; None: the machine's.
         read_timeout_s: Longest silence of the endpoint, in seconds.
         transport: Stands in for the network in tests.
@@ -61,24 +63,35 @@ class AnthropicProvider:
         simulated: str | None = None,
         base_url: str | None = None,
         headers: Mapping[str, str] | None = None,
-        capabilities: Mapping[str, bool] | None = None,
+        capabilities: Mapping[str, bool | str] | None = None,
+        told: Callable[[str], None] | None = None,
         clock: Clock | None = None,
         read_timeout_s: float = 600.0,
         transport: httpx2.AsyncBaseTransport | None = None,
     ) -> None:
         self.notes: tuple[str, ...] = credentials.notes
-        """What was corrected, to be shown."""
+        """What was corrected or learned, to be shown."""
         url = credentials.base_url
         if base_url is not None and credentials.kind != "rehearsal":
             url, note = usable_base_url(base_url, "endpoint.base_url")
             self.notes = (note,) if note else ()
+        self._told = told
         self._credentials = credentials
         self._base_url = url
         self._headers = dict(headers or {})
         self._clock: Clock = clock or SystemClock()
         self._read_timeout_s = read_timeout_s
         self._transport = transport
-        self._endpoint = _facts(url, simulated, capabilities or {})
+        row = able.REAL if simulated else able.known(url or DEFAULT_BASE_URL)
+        row = able.corrected(row, capabilities or {})
+        self._memory = able.Memory(row, "the rehearsal model" if simulated else row.name)
+        self._tells_cache = "cache_fields" not in (capabilities or {})
+        self._endpoint = EndpointFacts(
+            base_url=url or DEFAULT_BASE_URL,
+            name="rehearsal" if simulated else row.name,
+            simulated=simulated,
+            **_abilities(row),
+        )
         self._client: anthropic.AsyncAnthropic | None = None
         self._making: asyncio.Task[anthropic.AsyncAnthropic] | None = None
         self._thread = ThreadPoolExecutor(1, "sdk")
@@ -86,7 +99,7 @@ class AnthropicProvider:
 
     @property
     def endpoint(self) -> EndpointFacts:
-        """What is known of the endpoint."""
+        """What is known of the endpoint, with what it refused or told in this session."""
         return self._endpoint
 
     async def warm_up(self) -> None:
@@ -163,6 +176,7 @@ class AnthropicProvider:
                 self._credentials,
                 base_url=self._base_url,
                 headers=self._headers,
+                auth=self._memory.all.auth,
                 read_timeout_s=self._read_timeout_s,
                 transport=self._transport,
             ),
@@ -171,40 +185,48 @@ class AnthropicProvider:
     async def _read(
         self, client: anthropic.AsyncAnthropic, request: ModelRequest, joiner: Joiner
     ) -> None:
-        """Send and read until the end; everything that happens goes to the joiner."""
-        error = await self._attempt(client, request, joiner)
-        if self._refuses_diagnostics(error, request):
-            # Nothing was billed and no prefix moved: the field stands outside the conversation.
-            self._endpoint = msgspec.structs.replace(self._endpoint, diagnostics=False)
-            error = await self._attempt(client, request, joiner)
+        """Send and read until the end; everything that happens goes to the joiner.
+
+        A refusal of a parameter billed nothing: the same request goes out again without it. Each
+        time there is less to refuse, so this ends.
+        """
+        while True:
+            body = self._body(request)
+            error = await self._attempt(client, body, joiner)
+            if error is None or not self._learns(error, body):
+                break
         joiner.end(error)
 
+    def _learns(self, error: ProviderError, body: JsonDict) -> bool:
+        again, notes = self._memory.learn(error, body)
+        self._endpoint = msgspec.structs.replace(self._endpoint, **_abilities(self._memory.all))
+        self.notes += notes
+        for note in notes:
+            if self._told is not None:
+                self._told(note)
+        return again
+
     async def _attempt(
-        self, client: anthropic.AsyncAnthropic, request: ModelRequest, joiner: Joiner
+        self, client: anthropic.AsyncAnthropic, body: JsonDict, joiner: Joiner
     ) -> ProviderError | None:
         answer = Accumulator()
-        failure = self._failure(str(request.body.get("model", "")))
+        failure = self._failure(str(body.get("model", "")))
         try:
-            await self._exchange(client, request, joiner, answer, failure)
+            await self._exchange(client, body, joiner, answer, failure)
         except Exception as raised:  # noqa: BLE001 - every way to fail is classified here
             error = classify(raised, failure, opened=answer.opened, now=self._now())
             error.__suppress_context__ = True
             return error
         return None
 
-    def _refuses_diagnostics(self, error: ProviderError | None, request: ModelRequest) -> bool:
-        sent = self._endpoint.diagnostics and request.previous_message_id is not None
-        return sent and isinstance(error, BadRequest) and "diagnostics" in error.what
-
     async def _exchange(
         self,
         client: anthropic.AsyncAnthropic,
-        request: ModelRequest,
+        body: JsonDict,
         joiner: Joiner,
         answer: Accumulator,
         failure: Failure,
     ) -> None:
-        body = self._body(request)
         async with client.messages.with_streaming_response.create(
             max_tokens=0,
             messages=[],
@@ -222,7 +244,7 @@ class AnthropicProvider:
                     for part in answer.feed(event):
                         joiner.add(part)
                     if answer.stopped:
-                        joiner.add(answer.completed())
+                        joiner.add(self._noted(answer.completed()))
                         await _drain(events)
                         return
                     await joiner.room()
@@ -232,9 +254,18 @@ class AnthropicProvider:
 
     def _body(self, request: ModelRequest) -> JsonDict:
         body = {**request.body, "stream": True}
-        if request.previous_message_id and self._endpoint.diagnostics:
+        if request.previous_message_id:
             body["diagnostics"] = {"previous_message_id": request.previous_message_id}
-        return body
+        return able.fitted(body, self._memory.of(str(body.get("model", ""))))
+
+    def _noted(self, answer: Completed) -> Completed:
+        """Note whether answers tell what the cache did, unless the settings say it."""
+        used = answer.usage
+        if used is not None and self._tells_cache:
+            told = used.cache_read_input_tokens is not None
+            self._memory.cache_fields(told)
+            self._endpoint = msgspec.structs.replace(self._endpoint, cache_fields=told)
+        return answer
 
     def _failure(self, model: str) -> Failure:
         secrets = (*self._credentials.secrets(), *self._headers.values())
@@ -319,19 +350,7 @@ def _nothing(content_type: str, failure: Failure) -> ProviderError:
     )
 
 
-def _facts(
-    base_url: str | None, simulated: str | None, capabilities: Mapping[str, bool]
-) -> EndpointFacts:
-    url = base_url or DEFAULT_BASE_URL
-    host = url.split("://", 1)[-1].split("/", 1)[0]
-    own = host == "api.anthropic.com"
-    on = capabilities.get
-    return EndpointFacts(
-        base_url=url,
-        name="rehearsal" if simulated else "Anthropic" if own else host,
-        thinking=on("thinking", True),
-        effort=on("effort", True),
-        diagnostics=on("diagnostics", own or bool(simulated)),
-        cache_fields=on("cache_fields", True),
-        simulated=simulated,
-    )
+def _abilities(row: able.Capabilities) -> dict[str, bool]:
+    """Return the part of a row that `EndpointFacts` has as well."""
+    names = ("thinking", "effort", "diagnostics", "cache_control", "ttl", "cache_fields")
+    return {name: bool(getattr(row, name)) for name in names}

@@ -14,6 +14,7 @@ from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from forkdeck.providers.capabilities import Auth
 from forkdeck.providers.credentials import DEFAULT_BASE_URL, Credentials
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ def make_client(
     *,
     base_url: str | None,
     headers: Mapping[str, str],
+    auth: Auth,
     read_timeout_s: float,
     transport: httpx2.AsyncBaseTransport | None = None,
 ) -> anthropic.AsyncAnthropic:
@@ -39,6 +41,7 @@ def make_client(
         credentials: What to sign with.
         base_url: The endpoint; None: the profile's own, else the usual one.
         headers: Headers for every request, from the user's settings.
+        auth: Which header carries an API key.
         read_timeout_s: Longest silence of the endpoint, in seconds.
         transport: Stands in for the network in tests.
 
@@ -64,7 +67,7 @@ def make_client(
             http_client=http,
             max_retries=0,
             base_url=base_url,
-            default_headers=_headers(credentials, base_url, headers),
+            default_headers=_headers(credentials, auth, headers, anthropic.Omit()),
             **_signing(credentials, base_url),
         )
 
@@ -121,16 +124,17 @@ def _federation(credentials: Credentials, base_url: str) -> Any:
 
 
 def _headers(
-    credentials: Credentials, base_url: str | None, headers: Mapping[str, str]
-) -> dict[str, str]:
+    credentials: Credentials, auth: Auth, headers: Mapping[str, str], omit: Any
+) -> dict[str, Any]:
     if credentials.kind == "rehearsal":
         return {}
     found = {**credentials.custom_headers(), **headers}
     key = credentials.get("ANTHROPIC_API_KEY") if credentials.kind == "key" else None
+    if not key or auth == "bearer":
+        return found
     # The SDK sends the key as a bearer token; many compatible endpoints read the older header.
-    if key and base_url and base_url != DEFAULT_BASE_URL:
-        found = {"x-api-key": key, **found}
-    return found
+    either = {"x-api-key": key}
+    return {**either, **found} if auth == "both" else {"Authorization": omit, **either, **found}
 
 
 @contextmanager

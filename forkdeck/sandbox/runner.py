@@ -27,6 +27,9 @@ from forkdeck.sandbox.views import SHARED, Scratch
 
 _SHELLS = ("/bin/bash", "/usr/bin/bash", "/usr/local/bin/bash", "/bin/sh")
 _STATUS_BYTES = 65536
+_STARTS = 4
+_MOVED = ("Can't create file at", "Can't find source path", "Can't mkdir", "Can't bind mount")
+# A socket or file that vanished between listing and mounting; the command did not run yet.
 
 NO_SANDBOX = (
     "Without a working sandbox this command is not run in a read-only view: it could change "
@@ -140,7 +143,14 @@ class Runner:
         )
         environment[MARKER] = sweep.marker(number)
         if view.enforced and self.sandboxed:
-            return await self._contained(view, argv, environment, timeout_s, spill, progress, stdin)
+            for left in reversed(range(_STARTS)):
+                try:
+                    return await self._contained(
+                        view, argv, environment, timeout_s, spill, progress, stdin
+                    )
+                except SandboxError as error:
+                    if not left or not any(word in error.what for word in _MOVED):
+                        raise
         if view.enforced and not view.writable and not unguarded:
             raise ToolDenied(NO_SANDBOX, WAY_OUT)
         cwd = view.resolve(view.cwd)

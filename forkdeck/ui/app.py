@@ -11,9 +11,8 @@ import gc
 import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import ClassVar, cast
+from typing import ClassVar
 
-from textual.app import App
 from textual.binding import BindingType
 from textual.screen import Screen
 
@@ -23,16 +22,13 @@ from forkdeck.model.ports import Clock, Deck, DeckFactory, SessionSummary, Start
 from forkdeck.model.state import EMPTY, DeckState
 from forkdeck.store import selectors
 from forkdeck.ui import clipboard, theme
+from forkdeck.ui.app_actions import AppActions
 from forkdeck.ui.attention import Attention
-from forkdeck.ui.bindings import Zone
 from forkdeck.ui.commands import interpret
 from forkdeck.ui.history import PromptHistory
 from forkdeck.ui.screens.deck import DeckScreen
 from forkdeck.ui.screens.error import ErrorScreen, Trouble
-from forkdeck.ui.screens.help import HelpScreen
-from forkdeck.ui.screens.palette import Entry, PaletteScreen
 from forkdeck.ui.screens.quit import quit_dialog
-from forkdeck.ui.screens.sessions import SessionsScreen
 from forkdeck.ui.screens.start import StartScreen
 from forkdeck.ui.start_request import StartRequest, speaks_utf8
 from forkdeck.ui.terminal import Terminal
@@ -42,7 +38,7 @@ _WARM_AFTER_S = 0.3
 """Quiet after the first typed character before slow modules are loaded."""
 
 
-class ForkDeckApp(App[int], inherit_bindings=False):
+class ForkDeckApp(AppActions, inherit_bindings=False):
     """ForkDeck in a terminal.
 
     Args:
@@ -349,75 +345,3 @@ class ForkDeckApp(App[int], inherit_bindings=False):
         if driver is not None and not self.is_headless:
             driver.write(sequence)
             driver.flush()
-
-    # --- actions of every screen
-
-    @property
-    def _zone(self) -> tuple[Zone, ...]:
-        return cast("tuple[Zone, ...]", getattr(self.screen, "zones", ("start",)))
-
-    def _able(self) -> tuple[bool, bool]:
-        if self.deck is None:
-            return True, True
-        able = self.deck.capabilities
-        return able.live and not able.recorded, able.worktrees
-
-    def do_help(self) -> None:
-        """The keys of this zone."""
-        live, worktrees = self._able()
-        self.push_screen(
-            HelpScreen(self._zone[0], live=live, worktrees=worktrees,
-                       ascii_only=self.draw_options.ascii_only)
-        )  # fmt: skip
-
-    do_prompt_help = do_help
-
-    def do_palette(self) -> None:
-        """Every command."""
-        live, worktrees = self._able()
-        asked_on = self.screen
-
-        def chosen(entry: Entry | None) -> None:
-            if entry is not None:
-                self.run_worker(self._do_entry(asked_on, entry), group="screens")
-
-        self.push_screen(PaletteScreen(self._zone, live=live, worktrees=worktrees), chosen)
-
-    async def _do_entry(self, screen: object, entry: Entry) -> None:
-        if entry.command:
-            put = getattr(screen, "put_command", None)
-            if callable(put):
-                put(entry.command)
-            return
-        act = getattr(screen, "act", None)
-        if act is not None:
-            setattr(screen, "key", entry.key)  # noqa: B010 - screens of several types
-            await act(entry.action)
-
-    def do_sessions(self, *, searching: bool = False) -> None:
-        """The list of saved sessions."""
-        self.push_screen(SessionsScreen(searching=searching))
-
-    def do_replay(self, target: str = "") -> None:
-        """Replay a session, or choose one."""
-        if target:
-            self.open_replay(target)
-        else:
-            self.do_sessions()
-
-    def do_repaint(self) -> None:
-        """Paint the whole screen anew."""
-        self.terminal.clear()
-        self.screen.refresh(layout=True)
-
-    def do_mouse(self) -> None:
-        """Give the mouse to the terminal, or take it back."""
-        on = self.terminal.toggle_mouse()
-        self.tell("mouse on" if on else "mouse off: the terminal selects; F8 turns it on")
-
-    def do_interrupt(self) -> None:
-        """Ctrl+C where nothing else wants it: the quit dialog."""
-        self.do_quit()
-
-    def do_out(self) -> None:
-        """Esc where nothing is further out."""

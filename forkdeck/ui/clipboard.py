@@ -87,6 +87,7 @@ async def _tmux_buffer(text: str) -> bool:
         return False
     except asyncio.CancelledError:
         process.kill()
+        await process.wait()
         raise
     return process.returncode == 0
 

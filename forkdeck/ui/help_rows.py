@@ -41,7 +41,7 @@ _PAIRS: dict[str, tuple[str, str, str]] = {
     "move.down": ("move.up", "j k ↑ ↓", "next, previous fork"),
     "zoom.down": ("zoom.up", "j k ↑ ↓", "one line, in the zoom"),
     "list.down": ("list.up", "j k ↑ ↓", "next, previous line"),
-    "move.left": ("move.right", "h l ← →", "sideways; fold, unfold"),
+    "move.left": ("move.right", "h l ← →", "sideways, (un)fold"),
     "move.first": ("move.last", "g G", "first, last"),
     "turn.previous": ("turn.next", "{ }", "previous, next turn"),
     "page.up": ("page.down", "PgUp PgDn", "scroll a page"),
@@ -50,11 +50,11 @@ _PAIRS: dict[str, tuple[str, str, str]] = {
     "zoom.previous": ("zoom.next", "[ ]", "fork before, after"),
     "owed.next": ("owed.only", "w W", "next owed, only owed"),
     "answer.once": ("answer.fork", "y a", "allow once, this fork"),
-    "answer.deny": ("answer.reason", "- _", "deny, deny and say why"),
+    "answer.deny": ("answer.reason", "- _", "deny, and say why"),
     "fork.abort": ("fork.abort-all", "x X", "abort this fork, all"),
     "copy.report": ("copy.diff", "c C", "copy report, diff"),
     "view.denser": ("view.roomier", "v V", "denser, roomier"),
-    "search.next": ("search.previous", "n N", "next match, one before"),
+    "search.next": ("search.previous", "n N", "match after, before"),
     "replay.next": ("replay.previous", ". ,", "one event on, back"),
     "replay.forward": ("replay.back", "← →", "5 seconds on, back"),
     "replay.slower": ("replay.faster", "< >", "half, twice the speed"),
@@ -78,8 +78,8 @@ def _paired(entries: Sequence[Binding]) -> list[tuple[str, str, str]]:
 
 
 def _fitting(sentence: str, short: str, cells: int) -> str:
-    """Return the longest of sentence, its first part and the short word that fits."""
-    for text in (sentence, sentence.partition(";")[0], sentence.partition(",")[0]):
+    """Return the sentence, else its part before the semicolon, else the short word."""
+    for text in (sentence, sentence.partition(";")[0]):
         if len(text) <= cells:
             return text
     return short

@@ -11,10 +11,12 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from textual import events
+from textual.binding import Binding
 from textual.content import Content
 from textual.message import Message
 from textual.widgets import TextArea
 
+from forkdeck.ui.bindings import BINDINGS
 from forkdeck.ui.history import PromptHistory
 
 MAX_ROWS = 6
@@ -26,6 +28,20 @@ FOLD_CHARS = 8_000
 _CONTROLS = {
     code: "\ufffd" for code in (*range(0x20), *range(0x7F, 0xA0)) if chr(code) not in "\n\t"
 }
+
+
+def _editing_keys() -> dict[str, str]:
+    taken = {key for binding in BINDINGS if "prompt" in binding.zones for key in binding.keys}
+    found: dict[str, str] = {}
+    for binding in TextArea.BINDINGS:
+        if isinstance(binding, Binding):
+            keys = (key.strip() for key in binding.key.split(","))
+            found |= {key: binding.action for key in keys if key not in taken}
+    return found
+
+
+_EDITING = _editing_keys()
+"""Keys that edit or move, with Textual's actions."""
 
 Choice = tuple[str, str]
 """What the prompt becomes when it is taken, and a word about it."""
@@ -91,6 +107,7 @@ class PromptArea(TextArea):
         self._complete = complete
         self._choices: list[Choice] = []
         self._chosen = 0
+        self._offered_for = ""
         self._searching = False
         self._finding: asyncio.Task[None] | None = None
         self._pastes: list[tuple[str, str]] = []
@@ -155,8 +172,18 @@ class PromptArea(TextArea):
         if handled or self._own_key(event.key):
             event.stop()
             event.prevent_default()
+        elif event.key in _EDITING:
+            # As a binding it would act only after bubbling up to the app, and a letter typed
+            # meanwhile would overtake it.
+            event.stop()
+            event.prevent_default()
+            await self.run_action(_EDITING[event.key])
 
     def _choice_key(self, key: str) -> bool:
+        if not self._searching and self._before_cursor() != self._offered_for:
+            # The cursor moved away from what the list was made for.
+            self.close_choices()
+            return False
         if key == "escape":
             self.close_choices()
         elif not self._choices:
@@ -255,6 +282,7 @@ class PromptArea(TextArea):
             return
         self._choices = choices
         self._chosen = 0
+        self._offered_for = self._before_cursor()
         self.post_message(self.Choices(choices, 0))
 
     def _choose(self, index: int) -> None:

@@ -17,9 +17,8 @@ from pathlib import Path
 from typing import Final
 
 from forkdeck.errors import SandboxError, WorktreeError
-from forkdeck.model.tooling import ProcessResult
 from forkdeck.sandbox.runner import Runner
-from forkdeck.sandbox.view import Mount, View
+from forkdeck.sandbox.view import Mount
 from forkdeck.sandbox.views import Scratch, narrow_view
 from forkdeck.worktrees.git import IDENTITY, SAFE_CONFIG, HostGit, config_environment
 from forkdeck.worktrees.layout import Layout, Repo
@@ -28,8 +27,6 @@ from forkdeck.worktrees.scratch import ScratchRepo, carried_settings, make_scrat
 
 TIMEOUT_S: Final = 600.0
 """Longest time one script may take; a snapshot of 100,000 files takes seconds."""
-
-_STARTS: Final = 4
 
 NOT_TRUSTED: Final = (
     "No sandbox works on this host, and git runs programs that a project configures.",
@@ -175,20 +172,13 @@ class GitSandbox:
         }
         exports = "".join(f"export {key}={shlex.quote(text)}\n" for key, text in variables.items())
         command = ["bash", "--norc", "--noprofile", "-c", f"{exports}set -e -o pipefail\n{script}"]
-        result = await self._started(view, command)
+        try:
+            result = await self._runner.run(view, command, timeout_s=TIMEOUT_S)
+        except SandboxError as error:
+            raise WorktreeError(
+                f"git's sandbox did not start: {error.what}", error.remedy
+            ) from error
         if result.exit_code != 0:
             words = (result.tail or result.head).strip()[-800:]
             ended = "was stopped after ten minutes" if result.timed_out else "failed"
             raise WorktreeError(f"git {ended} in the working tree: {words or 'no message'}")
-
-    async def _started(self, view: View, command: list[str]) -> ProcessResult:
-        for left in range(_STARTS - 1, -1, -1):
-            try:
-                return await self._runner.run(view, command, timeout_s=TIMEOUT_S)
-            except SandboxError as error:
-                # A socket to hide can vanish between the look and the mount: look again.
-                if not left:
-                    raise WorktreeError(
-                        f"git's sandbox did not start: {error.what}", error.remedy
-                    ) from error
-        raise WorktreeError("git's sandbox did not start.")

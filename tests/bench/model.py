@@ -70,14 +70,12 @@ def run_model(place: Place, scenario: str) -> Iterator[Model]:
     )  # fmt: skip
     try:
         assert process.stdout is not None and process.stderr is not None
-        words: list[str] = []
-        for _ in range(2):
-            ready, _, _ = select.select([process.stdout], [], [], 20)
-            line = process.stdout.readline() if ready else ""
-            if not line:
-                process.kill()
-                raise RuntimeError(f"the model did not start: {process.stderr.read()}")
-            words.append(line.strip().partition("=")[2])
+        ready, _, _ = select.select([process.stdout], [], [], 20)
+        if not ready:
+            process.kill()
+        words = [process.stdout.readline().strip().partition("=")[2] for _ in range(2)]
+        if not all(words):
+            raise RuntimeError(f"the model did not start: {process.stderr.read()}")
         yield Model(words[0], words[1])
     finally:
         process.terminate()

@@ -27,10 +27,9 @@ async def make_rig(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncItera
 
     yield make
     for rig in made:
-        if rig.deck is not None:
-            await rig.close()
-            assert rig.provider.open == 0, "a stream was left open"
-            assert not rig.gate.inside, "a place at the gate was left taken"
+        await rig.close()
+        assert rig.provider.open == 0, "a stream was left open"
+        assert not rig.gate.inside, "a place at the gate was left taken"
         assert rig.net.faults == []
 
 

@@ -230,7 +230,8 @@ async def test_a_look_command_that_hits_a_read_only_disk_is_offered_as_work(rig:
         return ToolResult(content="built", view="work")
 
     rig.tools["bash"].behaviour = behave
-    for answer, content in (("once", "built"), ("deny", "EROFS")):
+    answers: list[tuple[Any, str]] = [("once", "built"), ("deny", "EROFS")]
+    for answer, content in answers:
         number = len(rig.bodies("p")) + 1
         rig.provider.script = lambda a, n=number: (
             Reply("", [("bash", {"command": "make"})]) if a.number == n else Reply("ok")

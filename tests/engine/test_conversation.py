@@ -8,6 +8,7 @@ from typing import Any
 from forkdeck.config.instructions import Instruction
 from forkdeck.config.settings import ForkSettings, Settings
 from forkdeck.model.events.tool import ToolStarted
+from forkdeck.model.events.turn import MessageAdded
 from forkdeck.model.intents import (
     ApplyWork,
     CancelTool,
@@ -55,7 +56,7 @@ async def test_prompts_queue_while_a_turn_runs_and_go_out_in_order(rig: Rig) -> 
     assert not (await rig.do(WithdrawPrompt(prompt="nope"))).ok
     hold.set()
     await rig.idle()
-    prompts = [e.text for e in rig.sink.events if getattr(e, "kind", "") == "prompt"]
+    prompts = [e.text for e in rig.sink.of(MessageAdded) if e.kind == "prompt"]
     assert prompts == ["one", "two", "four"]
     assert rig.state.parent.turn.turn == 3
 
@@ -180,7 +181,7 @@ async def test_a_tool_that_raises_is_an_error_result(rig: Rig) -> None:
 
 
 async def test_calls_run_together_or_alone_and_results_keep_their_order(rig: Rig) -> None:
-    """read grep find ls side by side; bash edit write alone, in order; forks at the first's place."""
+    """Looking side by side; bash edit write alone, in order; forks at the first one's place."""
     running: list[str] = []
     most: dict[str, int] = {}
 

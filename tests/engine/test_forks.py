@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+from decimal import Decimal
 
 import pytest
 
+from forkdeck.config.settings import ForkSettings, Settings
 from forkdeck.errors import BadRequest, RateLimited
 from forkdeck.model.events.fork import BatchDetached, ForkEnded, ForkStarted
 from forkdeck.model.events.step import RequestSent
-from forkdeck.model.intents import AbortAll, AbortFork, InterruptParent, SendPrompt, StartFork
+from forkdeck.model.intents import (
+    AbortAll,
+    AbortFork,
+    AnswerRequest,
+    InterruptParent,
+    SendPrompt,
+    StartFork,
+)
+from forkdeck.model.tooling import ToolResult
 from tests.engine.conftest import MakeRig
 from tests.engine.fakes import Asked, Reply
 from tests.engine.rig import REPORT, Rig, join, parent_then
@@ -287,3 +297,102 @@ async def test_a_rejected_call_names_its_field_and_starts_nothing(make_rig: Make
     assert "tasks[1].id" in rig.results()[0]["content"]
     assert rig.results()[0]["is_error"] is True
     assert rig.state.forks == {}
+
+
+async def test_a_nested_fork_does_not_wait_for_its_parents_place(make_rig: MakeRig) -> None:
+    """T72, T23: depth 2 with one place in all ends; the parent may still fork meanwhile."""
+    settings = Settings(forks=ForkSettings(plan="never", max_depth=2, max_per_directory=1))
+    rig = await make_rig(settings=settings)
+
+    def child(asked: Asked) -> Reply:
+        if asked.run == "f1" and asked.number == 1:
+            return join("inner")
+        return Reply(REPORT)
+
+    rig.provider.script = parent_then(join("a", max_concurrency=1), child)
+    await rig.say()
+    assert [(f.depth, f.outcome) for f in rig.state.forks.values()] == [(1, "done"), (2, "done")]
+    assert "<fork-report" in rig.results("f1")[0]["content"]
+
+
+async def test_stopping_a_fork_stops_what_it_started(make_rig: MakeRig) -> None:
+    """An abort cascades to nested forks."""
+    settings = Settings(forks=ForkSettings(plan="never", max_depth=2))
+    rig = await make_rig(settings=settings)
+    never = asyncio.Event()
+
+    def child(asked: Asked) -> Reply:
+        return join("inner") if asked.run == "f1" else Reply("half", hold=never)
+
+    rig.provider.script = parent_then(join("a"), child)
+    await rig.do(SendPrompt(text="go"))
+    await rig.until(lambda: rig.state.runs.get("f2") and rig.state.runs["f2"].stream)
+    await rig.do(AbortFork(handle="f1"))
+    await rig.idle()
+    assert [f.outcome for f in rig.state.forks.values()] == ["aborted", "aborted"]
+
+
+async def test_fork_while_the_parent_streams_starts_at_its_first_byte(rig: Rig) -> None:
+    """before_call over the streaming step's own request, behind its message_start."""
+    first_byte = asyncio.Event()
+    await rig.say("before")
+    rig.provider.script = lambda asked: (
+        Reply("talk", gate=first_byte) if asked.run == "p" else Reply(REPORT)
+    )
+    await rig.do(SendPrompt(text="go"))
+    await rig.until(lambda: rig.state.parent.requested)
+    assert (await rig.do(StartFork(task="look"))).ok
+    await rig.until(lambda: rig.fork("f1").status == "WAIT")
+    assert "f1" not in rig.net.by_run
+    first_byte.set()
+    await rig.idle()
+    rig.assert_shares("f1", rig.bodies("p")[1])
+    assert rig.cache("f1").verdict == "HIT"
+
+
+async def test_fork_while_the_parents_tools_run_uses_placeholders(rig: Rig) -> None:
+    """T3: neutral text for every open call, also for one that is no fork."""
+    free = asyncio.Event()
+
+    async def wait(*_: object) -> ToolResult:
+        await free.wait()
+        return ToolResult(content="x")
+
+    rig.tools["bash"].behaviour = wait
+    first = Reply("I build.", [("bash", {"command": "ls"})])
+    rig.provider.script = parent_then(first, lambda _: Reply(REPORT))
+    await rig.do(SendPrompt(text="go"))
+    await rig.until(lambda: rig.state.parent.tools)
+    assert (await rig.do(StartFork(task="look"))).ok
+    await rig.until(lambda: rig.fork("f1").settled)
+    assert rig.fork("f1").seed == "placeholder"
+    assert "not available to this copy" in rig.results("f1")[0]["content"]
+    free.set()
+    await rig.idle()
+
+
+async def test_a_costly_launch_asks_first(make_rig: MakeRig) -> None:
+    """Above the price that starts by itself the plan is shown; no is no, and starts nothing."""
+    settings = Settings(forks=ForkSettings(plan_above_usd=Decimal("0.01")))
+    rig = await make_rig(settings=settings)
+    rig.provider.script = parent_then(join("a", "b"), lambda _: Reply(REPORT))
+    await rig.do(SendPrompt(text="go"))
+    await rig.until(lambda: rig.state.asks)
+    ask = rig.state.asks[0].event
+    assert ask.argument.startswith("2 forks, $")
+    assert "a (read-only, seed before_call): Look at a." in ask.argument
+    await rig.do(AnswerRequest(request=ask.request, answer="deny"))
+    await rig.idle()
+    assert rig.state.forks == {}
+    assert rig.results()[0]["is_error"] is True
+
+
+@pytest.mark.moves_cache_prefix(reason="an effort override is a head of its own")
+async def test_an_override_says_what_it_loses(rig: Rig) -> None:
+    """T33: allowed, and told beforehand."""
+    first = Reply("", [("fork", {"task": "Look.", "effort": "low"})])
+    rig.provider.script = parent_then(first, lambda _: Reply(REPORT))
+    await rig.say()
+    assert rig.fork("f1").effort == "low"
+    assert rig.cache("f1").verdict == "COLD"
+    assert "the whole shared cache is lost" in rig.results()[0]["content"]

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 from collections.abc import AsyncIterator
 from importlib.resources import files
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,11 @@ def git(cwd: Path, *arguments: str) -> str:
     identity = ["-c", "user.name=a", "-c", "user.email=a@b"]
     command = ["git", *identity, *arguments]
     return subprocess.run(command, cwd=cwd, check=True, capture_output=True, text=True).stdout
+
+
+def unit_tests(cwd: Path) -> int:
+    command = ["python3", "-m", "unittest"]
+    return subprocess.run(command, cwd=cwd, check=False, capture_output=True).returncode
 
 
 class ScenarioPerson:
@@ -126,7 +132,7 @@ class Real:
         assert len(by_handle) > 1
         for handle, bodies in by_handle.items():
             found = [positions(body) for body in bodies]
-            for before, after in zip(found, found[1:], strict=False):
+            for before, after in pairwise(found):
                 assert first_difference(before, after) is None, handle
             if handle != "p":
                 assert any(first_difference(each, found[0]) is None for each in parents), handle
@@ -156,7 +162,9 @@ async def test_the_demo_runs_and_its_fix_is_applied_and_undone(demo: Real) -> No
     }, outcomes  # fmt: skip
     demo.assert_shared_prefixes()
     for handle in state.forks:
-        assert state.runs[handle].cache.verdict == "HIT", handle
+        cache = state.runs[handle].cache
+        assert cache is not None
+        assert cache.verdict == "HIT", handle
         assert state.runs[handle].counters.tool_errors <= 1
     assert len(demo.sink.of(RequestDelayed)) >= 1
     assert [e.by for e in demo.sink.of(ApprovalAnswered)] == ["scripted person"]
@@ -169,8 +177,7 @@ async def test_the_demo_runs_and_its_fix_is_applied_and_undone(demo: Real) -> No
     applied = await demo.deck.submit(ApplyWork(handle=fix.handle))
     assert applied.ok, applied.text
     assert (demo.project / "tally/money.py").read_bytes() != original
-    tests = subprocess.run(["python3", "-m", "unittest"], cwd=demo.project, capture_output=True)
-    assert tests.returncode == 0
+    assert unit_tests(demo.project) == 0
     assert (await demo.deck.submit(UndoLast())).ok
     assert (demo.project / "tally/money.py").read_bytes() == original
     assert state.session.level is not None

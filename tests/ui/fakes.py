@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from forkdeck.errors import SessionError
 from forkdeck.model.events import Event
@@ -82,7 +82,7 @@ class FakeTransport:
         self._note("idle", on)
         self.facts = self._with(skip_idle=on)
 
-    def _with(self, **change: object) -> PlaybackFacts:
+    def _with(self, **change: Any) -> PlaybackFacts:
         values = {name: getattr(self.facts, name) for name in PlaybackFacts.__struct_fields__}
         return PlaybackFacts(**{**values, **change})
 
@@ -145,8 +145,8 @@ class FakeDeck:
         return [intent for intent in self.intents if isinstance(intent, kind)]
 
 
-def summary(number: int, **more: object) -> SessionSummary:
-    values: dict[str, object] = {
+def summary(number: int, **more: Any) -> SessionSummary:
+    values: dict[str, Any] = {
         "session": f"20261130-10000{number}-00000{number}",
         "path": f"/s/{number}",
         "started_at": f"2026-11-30T11:{10 + number}:00+00:00",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -38,8 +38,8 @@ from forkdeck.model.intents import (
 )
 from forkdeck.ui.bindings import BINDINGS, Zone
 from forkdeck.ui.screens.deck import DeckScreen
-from forkdeck.ui.screens.diff import DiffScreen
 from forkdeck.ui.screens.dialog import Confirm
+from forkdeck.ui.screens.diff import DiffScreen
 from tests.ui.fakes import FakeClock, FakeDeck, FakeTransport, app_of
 from tests.widgets import scenes
 from tests.widgets.host import text_of
@@ -69,10 +69,12 @@ class Driver:
         await self.settle()
 
     async def type(self, text: str) -> None:
-        await self.keys(*[{" ": "space", "/": "slash"}.get(char, char) for char in text])
+        self.clock.ms += 1_000
+        await self.pilot.press(*[{" ": "space", "/": "slash"}.get(char, char) for char in text])
+        await self.settle()
 
     async def settle(self) -> None:
-        for _ in range(3):
+        for _ in range(2):
             await self.pilot.pause()
 
     @property
@@ -96,7 +98,7 @@ async def driven(
     size: tuple[int, int] = (120, 40),
     replay: bool = False,
     state_dir: Path | None = None,
-) -> AsyncIterator[Driver]:
+) -> AsyncGenerator[Driver]:
     made = events if events is not None else (
         scenes.deck(count).events if count else scenes.empty().events
     )  # fmt: skip
@@ -222,12 +224,10 @@ async def test_an_answer_needs_deck_zone_time_and_quiet() -> None:
         ]
 
 
-@pytest.mark.parametrize(
-    ("key", "answer"), [("a", "fork"), ("A", "batch"), ("minus", "deny")]
-)
+@pytest.mark.parametrize(("key", "answer"), [("a", "fork"), ("A", "batch"), ("minus", "deny")])
 async def test_the_other_answers(key: str, answer: str) -> None:
     async with driven() as driver:
-        await driver.keys("tab", "w", key)
+        await driver.keys("tab", key)
         found = driver.deck.asked(AnswerRequest)
         assert [intent.answer for intent in found] == [answer]  # type: ignore[attr-defined]
 
@@ -520,7 +520,9 @@ async def test_replay_has_transport_and_no_answers() -> None:
     async with driven(replay=True) as driver:
         transport = driver.deck.transport
         assert isinstance(transport, FakeTransport)
-        await driver.keys("space", "space", "full_stop", "comma", "right", "left", "greater_than_sign")
+        await driver.keys(
+            "space", "space", "full_stop", "comma", "right", "left", "greater_than_sign"
+        )
         await driver.keys("less_than_sign", "I", "apostrophe")
         await driver.type("50%")
         await driver.keys("enter", "w")
@@ -546,7 +548,9 @@ async def test_a_resize_storm_while_all_stream() -> None:
                 driver.deck.apply(
                     TextStreamed(run=run, index=0, text=f"word {round_} " * 20, at_ms=at + round_)
                 )
-            width, height = [(80, 24), (200, 60), (30, 5), (120, 40), (45, 11), (161, 30)][round_ % 6]
+            width, height = [(80, 24), (200, 60), (30, 5), (120, 40), (45, 11), (161, 30)][
+                round_ % 6
+            ]
             await driver.pilot.resize_terminal(width, height)
         await driver.pilot.resize_terminal(120, 40)
         await driver.settle()
@@ -572,7 +576,7 @@ _HARMLESS = (NoteTyping, SettleFork, SetMode, CancelTool)
 @pytest.mark.parametrize("zone", ["prompt", "deck", "zoom"])
 async def test_every_binding_works_or_does_nothing_harmful(zone: Zone) -> None:
     """Esc, then the key, then Esc: nothing crashes, no fork is lost without being asked for."""
-    async with driven(count=8) as driver:
+    async with driven(count=8, size=(80, 24)) as driver:
         for binding in BINDINGS:
             if zone not in binding.zones or binding.id in {"prompt.editor"}:
                 continue
@@ -585,10 +589,12 @@ async def test_every_binding_works_or_does_nothing_harmful(zone: Zone) -> None:
                 if zone == "prompt":
                     screen.focus_prompt()
                 screen.select("f1")
+                screen.area.put("")
+                await driver.pilot.pause()
                 driver.deck.intents.clear()
                 driver.clock.ms += 1_000
                 await driver.pilot.press(NAMES.get(key, key))
-                await driver.settle()
+                await driver.pilot.pause()
                 wrong = [i for i in driver.deck.intents if not isinstance(i, _HARMLESS)]
                 if binding.id == "fork.abort":
                     assert wrong == [AbortFork(handle="f1")]

@@ -20,9 +20,8 @@ from forkdeck.model.state import DeckState
 from forkdeck.store import selectors
 from forkdeck.ui import formats
 from forkdeck.ui.approvals import AnswerGuard
-from forkdeck.ui.bindings import LEADER, footer_keys
+from forkdeck.ui.bindings import footer_keys
 from forkdeck.ui.flush import Flush, Flusher, Ticker
-from forkdeck.ui.keyboard import key_of
 from forkdeck.ui.layout import MIN_HEIGHT, MIN_WIDTH, assign, plan
 from forkdeck.ui.lines import Row
 from forkdeck.ui.prompt import PromptArea
@@ -30,6 +29,7 @@ from forkdeck.ui.prompt_box import PromptBox
 from forkdeck.ui.screens.deck_acts import DeckActs
 from forkdeck.ui.screens.deck_base import View
 from forkdeck.ui.screens.deck_body import DeckBody
+from forkdeck.ui.screens.deck_keys import DeckKeys
 from forkdeck.ui.screens.deck_talk import DeckTalk
 from forkdeck.ui.sheet import Sheet
 from forkdeck.ui.widgets.status_line import AskStrip, FooterLine, TitleLine
@@ -42,11 +42,8 @@ _LOW = 30
 MAX_TIMELINE = 12
 """Rows of the timeline at most; it scrolls with the selection."""
 
-_QUIET_KEYS = frozenset(("up", "down", "j", "k", "pageup", "pagedown"))
-"""Keys that leave the last message where it is."""
 
-
-class DeckScreen(DeckActs, DeckTalk):
+class DeckScreen(DeckKeys, DeckActs, DeckTalk):
     """A running or replayed session.
 
     Args:
@@ -259,7 +256,7 @@ class DeckScreen(DeckActs, DeckTalk):
         self.body.apply(self.plan, shown)
         self.body.draw_all(self.state, self.deck.now_ms(), self.view, recorded=self.replaying)
         self.mark_selection()
-        self.draw_lines()
+        self.after_scroll()
 
     def _set_tiny(self, tiny: bool) -> None:
         if tiny == self.small.display:
@@ -316,72 +313,6 @@ class DeckScreen(DeckActs, DeckTalk):
         if self.leader:
             return True
         return event.key == "up" and self.take_back()
-
-    async def on_key(self, event: events.Key) -> None:
-        """Do what the key means in this zone."""
-        key = key_of(event)
-        handled = await self._lead(key) if self.leader else await self._plain(event, key)
-        if handled:
-            event.stop()
-        if self.is_attached:
-            self.guard.key_came(self.now_ms())
-            self.flusher.key()
-
-    async def _lead(self, key: str) -> bool:
-        self.leader = False
-        action = LEADER.get(key)
-        if action is None:
-            self.say("Ctrl+X is followed by 1–9, 0, w or x")
-            return True
-        self.key = key
-        self.message = None
-        await self.act(action)
-        return True
-
-    async def _plain(self, event: events.Key, key: str) -> bool:
-        if self.in_prompt and key == "ctrl+x" and self.area.selected_text:
-            return False
-        if self.in_prompt and key == "ctrl+d" and self.area.text:
-            return False
-        return await self.press(event)
-
-    def before_key(self, key: str) -> None:
-        """A key that acts takes the last message away."""
-        if self.message is not None and key not in _QUIET_KEYS:
-            self.message = None
-            self.draw_lines()
-
-    def do_leader(self) -> None:
-        """Wait for the second key."""
-        self.leader = True
-
-    def do_zone_deck(self) -> None:
-        """From the prompt to the deck; without a selection, to who needs the person most."""
-        if self.view.selected == PARENT and self.view.order and not self.view.zoomed:
-            self.view.order = tuple(self.fresh_order())
-            self.select(self.view.order[0] if self.view.order else PARENT)
-        self.focus_deck()
-
-    def do_zone_prompt(self) -> None:
-        """From the deck to the prompt."""
-        if self.replaying:
-            self.say("a replay takes no prompt: : has every command")
-            return
-        self.focus_prompt()
-
-    def do_out(self) -> None:
-        """One step outward, at last the prompt; nothing is stopped."""
-        if self.in_prompt and self.area.purpose.kind not in {"parent", "steer", "resume"}:
-            self.focus_deck()
-        elif self.view.zoomed:
-            self.do_zoom_toggle()
-        elif self.in_prompt and self.area.purpose.kind != "parent":
-            self.view.peeking = False
-            self.focus_deck()
-        elif not self.in_prompt and not self.replaying:
-            self.focus_prompt()
-        elif self.state.parent.turn.running and not self.replaying:
-            self.say("Ctrl+C interrupts the parent; Esc stops nothing")
 
     def on_descendant_focus(self) -> None:
         """The zone changed."""

@@ -251,6 +251,7 @@ class DeckMoves(DeckBase):
         self.replan()
         self.focus_prompt(self.steer_purpose(handle))
         self.view.peeking = True
+        self.after_scroll()
 
     # --- scrolling
 

@@ -194,8 +194,8 @@ class DiffScreen(Keyed, Screen[None], inherit_bindings=False):
             rows.append(line([("good-strong", "applied"), ("muted", "   u takes it back exactly")],
                              width=width, margin=2))  # fmt: skip
         elif work.discarded:
-            rows.append(line([("muted", f"discarded; kept in {outside(work.ref)}, u takes it back")],
-                             width=width, margin=2))  # fmt: skip
+            text = f"discarded; kept in {outside(work.ref)}, u takes it back"
+            rows.append(line([("muted", text)], width=width, margin=2))
         rows += self._refusal_rows(width)
         for index, (method, words) in enumerate(_METHODS):
             chosen = method == self.method
@@ -203,9 +203,13 @@ class DiffScreen(Keyed, Screen[None], inherit_bindings=False):
             if method == "cherry-pick":
                 note = f"{plural(work.commits, 'commit')} of its own" if work.commits else (
                     "it made no commits of its own")  # fmt: skip
+            left: list[Span] = [
+                ("muted", f" {index + 1}  "),
+                ("strong" if chosen else "text", f"{method:<14}"),
+                ("muted", note),
+            ]
             rows.append(
-                line([("muted", f" {index + 1}  "), ("strong" if chosen else "text", f"{method:<14}"),
-                      ("muted", note)], width=width, fill="selected" if chosen else "",
+                line(left, width=width, fill="selected" if chosen else "",
                      bar="focus" if chosen else "")
             )  # fmt: skip
         rows.append(line([("muted", f"kept in {outside(work.ref)}")], width=width, margin=4))

@@ -15,8 +15,8 @@ from tests.bench.terminal import Terminal
 
 _ROUNDS = 7
 _BARE = [sys.executable, str(Path(__file__).parents[1] / "bare_app.py")]
-# The hint in the prompt is drawn with the first frame; before it there is nothing to type into.
-_PAINTED = rb"What should we work on"
+# Both stand in the first frame: the page, and the prompt's footer to type into.
+_PAINTED = rb"recent"
 _BARE_PAINTED = rb"BARE"
 _DEAD_ENDPOINT = ("http://127.0.0.1:9", "no-token")
 """Credentials that are found, and an address nobody is at: nothing is sent in these rows."""

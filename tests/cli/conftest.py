@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+import asyncio
+import re
+import subprocess
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from forkdeck.sandbox.probe import probe
+from tests.program import FORKDECK, KEY, Program, repository
+
+SCRIPT = Path(__file__).with_name("script.toml")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    marked = [item for item in items if item.get_closest_marker("needs_sandbox")]
+    if marked and (found := asyncio.run(probe())).level != "sandboxed":
+        for item in marked:
+            item.add_marker(pytest.mark.skip(reason=f"NO WORKING BUBBLEWRAP HERE: {found.why}"))
+
+
+@pytest.fixture(scope="session")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    """``forkdeck rehearsal`` as a separate process; returns what points a client at it."""
+    place = Program(tmp_path_factory.mktemp("model"))
+    process = subprocess.Popen(
+        [*FORKDECK, "rehearsal", "--scenario", str(SCRIPT)],
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        cwd=place.project, env=place.environment, text=True,
+    )  # fmt: skip
+    assert process.stdout is not None
+    lines = [process.stdout.readline() for _ in range(2)]
+    found = dict(re.findall(r"export (\w+)=(\S+)", "".join(lines)))
+    assert set(found) == {"ANTHROPIC_BASE_URL", "ANTHROPIC_API_KEY"}, lines
+    yield found
+    process.terminate()
+    out, err = process.communicate(timeout=10)
+    assert (process.returncode, out) == (0, ""), err
+    assert "Traceback" not in err
+
+
+@pytest.fixture
+def program(tmp_path: Path, model: dict[str, str]) -> Program:
+    """``forkdeck`` in a small repository, pointed at the scripted model."""
+    made = Program(tmp_path, dict(model))
+    repository(made.project)
+    return made
+
+
+@pytest.fixture
+def keyless(tmp_path: Path) -> Program:
+    """``forkdeck`` in a small repository, without credentials."""
+    made = Program(tmp_path)
+    repository(made.project)
+    return made
+
+
+class _Page(BaseHTTPRequestHandler):
+    def do_POST(self) -> None:
+        body = b"<!doctype html><html><title>Sign in</title><h1>Hotel Wi-Fi</h1></html>"
+        self.send_response(200)
+        self.send_header("content-type", "text/html; charset=utf-8")
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+@pytest.fixture
+def web_page() -> Iterator[dict[str, str]]:
+    """A web server that is no endpoint: every request gets a sign-in page."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Page)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield {
+        "ANTHROPIC_BASE_URL": f"http://127.0.0.1:{server.server_address[1]}",
+        "ANTHROPIC_API_KEY": KEY,
+    }
+    server.shutdown()
+    thread.join()
+    server.server_close()
