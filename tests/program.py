@@ -166,7 +166,7 @@ def processes_of(base: Path) -> list[str]:
             continue
         try:
             words = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
-            where = os.readlink(entry / "cwd")
+            where = str((entry / "cwd").readlink())
             state = (entry / "stat").read_text().rpartition(")")[2].split()[0]
         except OSError:
             continue

@@ -25,7 +25,8 @@ Reader: TypeAlias = Callable[[Any], Any]
 MODES = ("plan", "default", "accept-edits", "auto")
 EFFORTS = ("low", "medium", "high", "xhigh", "max")
 THINKING = ("off", "minimal", "low", "medium", "high", "xhigh")
-CAPABILITIES = ("thinking", "effort", "diagnostics", "cache_fields")
+CAPABILITIES = ("thinking", "effort", "diagnostics", "cache_control", "ttl", "cache_fields")
+AUTH = ("bearer", "x-api-key", "both")
 _SEED = re.compile(r"before_call|placeholder|completed_turns|none|turns:[1-9][0-9]{0,3}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
@@ -144,11 +145,16 @@ def _headers(value: Any) -> dict[str, str]:
     return dict(found)
 
 
-def _capabilities(value: Any) -> dict[str, bool]:
-    words = "a table of " + ", ".join(CAPABILITIES) + " with true or false"
+def _capabilities(value: Any) -> dict[str, bool | str]:
+    words = (
+        f"a table of {', '.join(CAPABILITIES)} with true or false,"
+        f" and auth with one of {', '.join(AUTH)}"
+    )
     found = _table(value, words)
-    if any(name not in CAPABILITIES or not isinstance(on, bool) for name, on in found.items()):
-        raise ValueError(words)
+    for name, given in found.items():
+        good = given in AUTH if name == "auth" else isinstance(given, bool)
+        if not good or name not in (*CAPABILITIES, "auth"):
+            raise ValueError(words)
     return dict(found)
 
 

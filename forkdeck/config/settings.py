@@ -20,7 +20,7 @@ def _no_strings() -> Mapping[str, str]:
     return MappingProxyType({})
 
 
-def _no_flags() -> Mapping[str, bool]:
+def _no_flags() -> Mapping[str, bool | str]:
     return MappingProxyType({})
 
 
@@ -108,8 +108,9 @@ class EndpointSettings(msgspec.Struct, frozen=True, kw_only=True):
     base_url: str | None = None
     headers: Mapping[str, str] = msgspec.field(default_factory=_no_strings)
     """May hold secrets: never shown, logged or given to a child."""
-    capabilities: Mapping[str, bool] = msgspec.field(default_factory=_no_flags)
-    """``thinking``, ``effort``, ``diagnostics``, ``cache_fields``."""
+    capabilities: Mapping[str, bool | str] = msgspec.field(default_factory=_no_flags)
+    """``thinking``, ``effort``, ``diagnostics``, ``cache_control``, ``ttl``, ``cache_fields``
+    with true or false, and ``auth`` with ``bearer``, ``x-api-key`` or ``both``."""
 
     def __repr__(self) -> str:
         names = ", ".join(self.headers)

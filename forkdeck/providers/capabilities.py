@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from typing import Any, Literal, TypeAlias, cast
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -73,25 +74,18 @@ ENDPOINTS: Mapping[str, Capabilities] = {
 }
 """Known endpoints by host: an exact name, a name's ending from a dot on, or one with a port."""
 
-_LOOPBACK = ("127.0.0.1", "[::1]")
+_LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
 def known(base_url: str) -> Capabilities:
     """Return the row of an endpoint, or the careful one with the host as its name."""
-    host = base_url.split("://", 1)[-1].split("/", 1)[0].lower()
-    name, colon, port = host.rpartition(":") if not host.endswith("]") else (host, "", "")
-    if not colon:
-        name, port = host, ""
-    looked_up = f"localhost:{port}" if name in _LOOPBACK else host
-    found = ENDPOINTS.get(looked_up) or ENDPOINTS.get(name)
-    if found is None:
-        endings = (row for ending, row in ENDPOINTS.items() if ending[0] == ".")
-        found = next((row for row in endings if name.endswith(_ending(row))), None)
-    return found or Capabilities(name=host)
-
-
-def _ending(row: Capabilities) -> str:
-    return next(host for host, listed in ENDPOINTS.items() if listed is row)
+    parts = urlsplit(base_url)
+    name = parts.hostname or ""
+    with_port = f"localhost:{parts.port}" if name in _LOOPBACK else f"{name}:{parts.port}"
+    for host, row in ENDPOINTS.items():
+        if host in (name, with_port) or (host.startswith(".") and name.endswith(host)):
+            return row
+    return Capabilities(name=parts.netloc)
 
 
 def corrected(row: Capabilities, settings: Mapping[str, bool | str]) -> Capabilities:
@@ -197,14 +191,15 @@ def refused(error: ProviderError, body: JsonDict) -> frozenset[Parameter]:
     """
     if not isinstance(error, BadRequest) or error.status not in (400, 422):
         return frozenset()
-    if not _REFUSAL.search(error.what):
-        return frozenset()
     outside = _IN_MESSAGES.sub("", error.what)
     named: set[Parameter] = set()
     for name, pattern in _NAMES.items():
         words = error.what if name in ("ttl", "cache_control") else outside
         if pattern.search(words):
             named.add(name)
+    if not _REFUSAL.search(error.what):
+        # Diagnostics stand outside the conversation: whatever is wrong with them, they can go.
+        named &= {"diagnostics"}
     found = named & sent(body)
     # A mark's life time is the smaller loss: the mark itself stays.
     return frozenset(found - {"cache_control"} if "ttl" in found else found)

@@ -47,7 +47,6 @@ class AnthropicProvider:
         base_url: The endpoint from the user's settings; it wins over ``ANTHROPIC_BASE_URL``.
         headers: Headers from the user's settings; may hold secrets.
         capabilities: What the endpoint can do, from the user's settings, over what is assumed.
-        told: Called with every note that comes later than the construction.
         clock: Time of the joining of deltas; None: the machine's.
         read_timeout_s: Longest silence of the endpoint, in seconds.
         transport: Stands in for the network in tests.
@@ -64,7 +63,6 @@ class AnthropicProvider:
         base_url: str | None = None,
         headers: Mapping[str, str] | None = None,
         capabilities: Mapping[str, bool | str] | None = None,
-        told: Callable[[str], None] | None = None,
         clock: Clock | None = None,
         read_timeout_s: float = 600.0,
         transport: httpx2.AsyncBaseTransport | None = None,
@@ -75,7 +73,7 @@ class AnthropicProvider:
         if base_url is not None and credentials.kind != "rehearsal":
             url, note = usable_base_url(base_url, "endpoint.base_url")
             self.notes = (note,) if note else ()
-        self._told = told
+        self._told: Callable[[str], None] | None = None
         self._credentials = credentials
         self._base_url = url
         self._headers = dict(headers or {})
@@ -101,6 +99,10 @@ class AnthropicProvider:
     def endpoint(self) -> EndpointFacts:
         """What is known of the endpoint, with what it refused or told in this session."""
         return self._endpoint
+
+    def on_note(self, told: Callable[[str], None]) -> None:
+        """Call `told` with every note that comes from now on; one listener, on the loop."""
+        self._told = told
 
     async def warm_up(self) -> None:
         """Import the SDK and make the client, in a thread; safe to call again and to cancel.

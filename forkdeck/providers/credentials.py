@@ -102,7 +102,7 @@ class Credentials:
 
     @property
     def looked_for(self) -> str:
-        """What was looked for, and on a second line what to do, for a screen without credentials."""
+        """What was looked for, and on a second line what to do; for a screen without them."""
         if self.trouble:
             return self.trouble
         return (

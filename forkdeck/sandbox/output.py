@@ -70,6 +70,7 @@ class Output:
             return
         try:
             if self._fd is None:
+                self._path.parent.mkdir(mode=0o700, exist_ok=True)
                 flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
                 self._fd = os.open(self._path, flags, 0o600)
             view = memoryview(data)

@@ -51,7 +51,9 @@ def _figures(row: Row) -> Sequence[Figure]:
     try:
         return row.measure()
     except Exception as error:  # noqa: BLE001 - one broken row must not hide the others
-        return [Figure(row.name, 0, None, why=f"{type(error).__name__}: {error}"[:200])]
+        print(f"{row.name}: {error}", file=sys.stderr)
+        lines = str(error).strip().splitlines() or [""]
+        return [Figure(row.name, 0, None, why=f"{type(error).__name__}: {lines[-1]}"[:90])]
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.bench.figure import Row
 from tests.bench.rows.commands import measure_commands
 from tests.bench.rows.forks import measure_eight, measure_four
+from tests.bench.rows.memory import measure_fork_memory
 from tests.bench.rows.start import measure_memory, measure_paint, measure_sdk
 
 ROWS = (
@@ -14,4 +15,5 @@ ROWS = (
     Row("idle", "memory of an idle deck", measure_memory),
     Row("eight", "8 forks at once: wall clock, launch, prefix, cache, cost", measure_eight),
     Row("four", "8 forks, 4 at a time", measure_four),
+    Row("fork-memory", "memory per further fork of a large parent", measure_fork_memory),
 )

@@ -284,11 +284,8 @@ def test_a_web_page_is_no_endpoint(program: Program, web_page: dict[str, str]) -
 
 
 def test_nothing_listens_and_no_such_name(program: Program, tmp_path: Path) -> None:
-    other = (
-        Program(tmp_path / "other", dict(program.more))
-        if (tmp_path / "other").mkdir() is None
-        else program
-    )
+    (tmp_path / "other").mkdir()
+    other = Program(tmp_path / "other", dict(program.more))
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         nothing = {"ANTHROPIC_BASE_URL": f"http://127.0.0.1:{taken.getsockname()[1]}"}
@@ -300,7 +297,9 @@ def test_nothing_listens_and_no_such_name(program: Program, tmp_path: Path) -> N
             assert unknown.stderr is not None
             seen = ""
             while "WAIT" not in seen:
-                seen += unknown.stderr.readline().decode()
+                line = unknown.stderr.readline().decode()
+                assert line, seen
+                seen += line
             assert "The name in http://no-such-host.invalid cannot be looked up." in seen
             unknown.send_signal(signal.SIGINT)
             assert unknown.wait(10) == 130
@@ -318,9 +317,8 @@ def test_nothing_listens_and_no_such_name(program: Program, tmp_path: Path) -> N
 def test_control_characters_reach_no_stream(program: Program) -> None:
     done = program.run("run", "print escapes")
     assert done.code == 0, done.err
-    everything = (
-        done.out + done.err + program.run("replay", "--plain", program.log().parent.name).out
-    )
+    replayed = program.run("replay", "--plain", program.log().parent.name)
+    everything = done.out + done.err + replayed.out
     assert "bidi" in program.log().read_text()
     for bad in ("\x1b", "\x07", "\x00", "\u202e"):
         assert bad not in everything

@@ -67,7 +67,8 @@ class Terminal:
         self._set_size(*size)
         self.process = subprocess.Popen(
             argv, stdin=inner, stdout=inner, stderr=inner, env={**BASE, **env}, cwd=cwd,
-            start_new_session=True, preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+            start_new_session=True,
+            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # noqa: PLW1509 - no threads
         )  # fmt: skip
         os.close(inner)
 

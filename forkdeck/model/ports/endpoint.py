@@ -25,6 +25,11 @@ class EndpointFacts(msgspec.Struct, frozen=True, kw_only=True):
     effort: bool = True
     diagnostics: bool = False
     cache_fields: bool = True
+    """Whether answers tell what was read from the cache."""
+    cache_control: bool = True
+    """Whether cache marks are taken; without them nothing is shared at the cache's price."""
+    ttl: bool = False
+    """Whether a cache mark may ask for an hour."""
     simulated: str | None = None
     """Words to show when the model is scripted."""
 
