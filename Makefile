@@ -10,7 +10,7 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 p
   && { command -v $$p; break; }; done)
 
 .DEFAULT_GOAL := help
-.PHONY: help check demo test lint types arrows tests bench soak screenshots run clean
+.PHONY: help check demo test lint types arrows tests bench soak screenshots readme run clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -67,6 +67,9 @@ soak: $(VENV)/.ready-dev ## the exhaustive tests: every kill boundary, many work
 
 screenshots: $(VENV)/.ready-dev ## draw screenshots/ again from saved sessions
 	$(BIN)/python -m tests.screenshots
+
+readme: $(VENV)/.ready-dev ## write the generated tables of README.md again
+	$(BIN)/python -m tests.readme
 
 clean: ## remove the virtual environment and caches
 	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis .import_linter_cache build dist

@@ -73,12 +73,18 @@ def forkdeck(ctx: click.Context, **flags: Any) -> None:
     if ctx.invoked_subcommand is not None:
         given = [name for name, value in flags.items() if value]
         if given:
-            name = "continue" if given[0] == "last" else given[0]
-            raise click.UsageError(
-                f"--{name} belongs behind the command: forkdeck {ctx.invoked_subcommand} --{name} …"
-            )
+            raise click.UsageError(_misplaced(ctx, given[0]))
         return
     _interactive(flags)
+
+
+def _misplaced(ctx: click.Context, flag: str) -> str:
+    """Say where a flag of the deck belongs, when a command was named behind it."""
+    name, word = "continue" if flag == "last" else flag, str(ctx.invoked_subcommand)
+    command = forkdeck.get_command(ctx, word)
+    if command is not None and any(each.name == flag for each in command.params):
+        return f"--{name} belongs behind the command: forkdeck {word} --{name} …"
+    return f"--{name} is for the deck; `forkdeck {word}` has no such flag."
 
 
 @_guarded

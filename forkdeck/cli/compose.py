@@ -15,6 +15,7 @@ from forkdeck.cli.host import Host
 from forkdeck.cli.project import ProjectFacts
 from forkdeck.cli.repository import hiding, make_worktrees
 from forkdeck.config.rules import Rule
+from forkdeck.config.settings import Settings
 from forkdeck.config.trust import TrustStore
 from forkdeck.engine.deck import LiveDeck
 from forkdeck.engine.parts import EngineParts, Person
@@ -22,7 +23,7 @@ from forkdeck.errors import LogFormatError, SessionError, UsageError
 from forkdeck.model.events import FORMAT_VERSION, Event
 from forkdeck.model.events.session import SessionOpened
 from forkdeck.model.ids import PARENT, new_session_id
-from forkdeck.model.ports import Enforcement, Workspace
+from forkdeck.model.ports import EndpointFacts, Enforcement, Workspace
 from forkdeck.model.state import EMPTY, DeckState
 from forkdeck.model.work import RepoFacts
 from forkdeck.providers.client import AnthropicProvider
@@ -37,6 +38,7 @@ from forkdeck.sessionlog.catalogue import find_session
 from forkdeck.sessionlog.paths import SessionPaths, session_directory
 from forkdeck.sessionlog.reader import read_log
 from forkdeck.sessionlog.writer import JsonlSink
+from forkdeck.store.figures import money
 from forkdeck.store.hub import Hub
 from forkdeck.store.reducer import fold
 from forkdeck.tools.registry import BUILTIN, all_specs
@@ -86,6 +88,15 @@ async def open_live(host: Host, request: LiveRequest) -> LiveDeck:
         raise
 
 
+def prices_listed(host: Host, settings: Settings) -> bool:
+    """Tell whether the list prices hold at the endpoint that a live session would use."""
+    return _endpoint(host, settings).name in LISTED
+
+
+def _endpoint(host: Host, settings: Settings) -> EndpointFacts:
+    return AnthropicProvider(host.credentials, base_url=settings.endpoint.base_url).endpoint
+
+
 def check_budget(host: Host, request: LiveRequest) -> None:
     """Refuse a budget that nothing could keep, before anything is spent.
 
@@ -96,11 +107,11 @@ def check_budget(host: Host, request: LiveRequest) -> None:
     budget = settings.session.budget_usd
     if budget is None:
         return
-    endpoint = _provider(host, request).endpoint
+    endpoint = _endpoint(host, settings)
     prices = Prices(settings.prices, listed=endpoint.name in LISTED)
     if prices.per_token_usd(settings.model) is None:
         raise UsageError(
-            f"The budget of ${budget} cannot be kept: no price of {settings.model} at"
+            f"The budget of {money(budget)} cannot be kept: no price of {settings.model} at"
             f" {endpoint.base_url} is known.",
             f'Give it as [prices."{settings.model}"] in your config.toml, or set no budget.',
         )
@@ -165,7 +176,8 @@ async def _parts(
         hub=hub,
         clock=host.clock,
         provider=provider,
-        gate=RateGate(host.clock),
+        # Every fork that may run at once, and the parent beside them.
+        gate=RateGate(host.clock, width=settings.forks.max_per_directory + 1),
         prices=Prices(settings.prices, listed=provider.endpoint.name in LISTED),
         settings=settings,
         paths=paths,

@@ -81,6 +81,11 @@ class DemoPlace:
         return self._base / "tally"
 
     @property
+    def state(self) -> Path:
+        """The demo's own state directory, where its session is saved."""
+        return self._host.state
+
+    @property
     def prompts(self) -> tuple[str, ...]:
         """What the demo's person types, in order."""
         return self.scenario.prompts or (self.scenario.prompt,)

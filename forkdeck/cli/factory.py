@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import importlib
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,20 +18,53 @@ from forkdeck.cli.host import Host, working_directory
 from forkdeck.cli.project import look_at_project
 from forkdeck.config.loading import LoadedSettings
 from forkdeck.errors import SessionError
+from forkdeck.model.events import Event
+from forkdeck.model.events.session import NoticeRaised
 from forkdeck.model.intents import SendPrompt
 from forkdeck.model.ports import Deck, SessionSummary, StartFacts
 from forkdeck.sessionlog.catalogue import find_session, list_sessions
-from forkdeck.sessionlog.reader import read_log
+from forkdeck.sessionlog.paths import SessionPaths
+from forkdeck.sessionlog.reader import LogContents, read_log
 from forkdeck.store.reducer import fold
 
 if TYPE_CHECKING:
     from forkdeck.cli.demo_place import DemoPlace
 
 
+_NOTES_SHOWN = 5
+"""Marks of a log that are named in its replay."""
+
+
 async def _loaded(*modules: str) -> None:
     """Import modules in a thread, so that keys are drawn meanwhile."""
     for module in modules:
         await asyncio.to_thread(importlib.import_module, module)
+
+
+def log_notes(log: LogContents) -> tuple[str, ...]:
+    """Return what a person should know about a log that was read: damage, a newer version."""
+    if not log.newer:
+        return log.notes
+    newer = "written by a newer ForkDeck; what this one does not know is left out"
+    return (newer, *log.notes)
+
+
+def _marked(log: LogContents) -> list[Event]:
+    """Return a log's events, with a notice behind the header when the log has marks."""
+    notes = log_notes(log)
+    if not notes:
+        return log.events
+    first, *rest = log.events
+    told = "\n".join(notes[:_NOTES_SHOWN])
+    more = len(notes) - _NOTES_SHOWN
+    notice = NoticeRaised(
+        seq=first.seq,
+        at_ms=first.at_ms,
+        severity="warning",
+        what=f"This log has marks:\n{told}" + (f"\nand {more} more" if more > 0 else ""),
+        kept="The file is as it was.",
+    )
+    return [first, notice, *rest]
 
 
 class Factory:
@@ -75,8 +109,25 @@ class Factory:
         )
 
     async def sessions(self, limit: int = 50) -> Sequence[SessionSummary]:
-        """Return saved sessions, newest first."""
-        return await asyncio.to_thread(list_sessions, self._host.state, limit)
+        """Return saved sessions, newest first; those of demos too while they can be opened."""
+        found: list[SessionSummary] = []
+        for root in self._roots():
+            found += await asyncio.to_thread(list_sessions, root, limit)
+        return sorted(found, key=lambda each: each.updated_at, reverse=True)[:limit]
+
+    def _roots(self) -> list[Path]:
+        return [self._host.state, *(place.state for place in self._demos)]
+
+    def _found(self, target: str) -> SessionPaths:
+        """Find a session of the person's own, else one of this process's demos."""
+        own, *demos = self._roots()
+        try:
+            return find_session(own, target)
+        except SessionError:
+            for root in demos:
+                with suppress(SessionError):
+                    return find_session(root, target)
+            raise
 
     async def open_live(self, *, demo: bool = False, resume: str | None = None) -> Deck:
         """Open a live session, the demo, or go on with a saved one; see `DeckFactory`."""
@@ -120,12 +171,12 @@ class Factory:
 
     async def open_replay(self, target: str) -> Deck:
         """Open a saved session or a log file for replay; see `DeckFactory`."""
-        paths = await asyncio.to_thread(find_session, self._host.state, target)
+        paths = await asyncio.to_thread(self._found, target)
         log = await asyncio.to_thread(read_log, paths.events)
         from forkdeck.playback.deck import ReplayDeck  # noqa: PLC0415 - after the first paint
 
         return ReplayDeck.open(
-            log.events, clock=self._host.clock, title=paths.session, directory=paths.directory
+            _marked(log), clock=self._host.clock, title=paths.session, directory=paths.directory
         )
 
     async def close(self) -> None:

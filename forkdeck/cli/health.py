@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 
+from forkdeck.cli.compose import prices_listed
 from forkdeck.cli.host import Host
 from forkdeck.cli.project import ProjectFacts, look_at_project
 from forkdeck.cli.repository import visiting_worktrees
@@ -46,7 +47,8 @@ async def checks(
     repo = await _repository(host, project, enforcement)
     settings = project.loaded.settings
     rows = [_key(host), _git(repo), _sandbox(enforcement)]
-    rows.append(await asyncio.to_thread(_prices, Prices(settings.prices), settings.model))
+    prices = Prices(settings.prices, listed=prices_listed(host, settings))
+    rows.append(await asyncio.to_thread(_prices, prices, settings.model))
     rows += [_search(), _state(host), _trust(project)]
     return rows, repo
 

@@ -13,6 +13,7 @@ from typing import Any
 import click
 
 from forkdeck.cli.faces import progress_lines
+from forkdeck.cli.factory import log_notes
 from forkdeck.cli.host import Host, is_terminal, take_host, working_directory
 from forkdeck.cli.project import look_at_project
 from forkdeck.errors import SessionError, UsageError
@@ -81,7 +82,7 @@ def _print_replay(host: Host, target: str) -> int:
     for event in log.events:
         state = reduce(state, event)
         listener(event, state)
-    for note in log.notes:
+    for note in log_notes(log):
         click.echo(f"note: {note}", err=True)
     return 0
 

@@ -11,14 +11,24 @@ import msgspec
 from forkdeck.cli.host import take_host, working_directory
 from forkdeck.cli.project import look_at_project
 from forkdeck.config.listing import rows
+from forkdeck.errors import SessionError
 from forkdeck.model.ports import SessionSummary
 from forkdeck.sessionlog.catalogue import list_sessions
 from forkdeck.store.text import one_line
 
 
 def list_saved_sessions(flags: Mapping[str, Any]) -> int:
-    """Print saved sessions, newest first, as a table or as JSON lines."""
+    """Print saved sessions, newest first, as a table or as JSON lines.
+
+    Raises:
+        SessionError: The state directory is none.
+    """
     host = take_host()
+    if host.state.exists() and not host.state.is_dir():
+        raise SessionError(
+            f"{host.state} is not a directory, so no session can be saved there.",
+            "Move that file away, or set FORKDECK_STATE_DIR.",
+        )
     found = list_sessions(host.state, int(flags["limit"]))
     if flags["as_json"]:
         for each in found:

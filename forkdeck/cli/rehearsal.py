@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -34,7 +35,8 @@ async def _serve(server: RehearsalServer, port: int) -> int:
         await server.start()
     except OSError as error:
         raise UsageError(
-            f"Port {port} cannot be used: {error.strerror or error}.", "Give another with --port."
+            f"Port {port} cannot be used: {os.strerror(error.errno or 0)}.",
+            "Give another with --port, or leave it out.",
         ) from error
     click.echo(f"export ANTHROPIC_BASE_URL={server.base_url}")
     click.echo(f"export ANTHROPIC_API_KEY={server.token}")

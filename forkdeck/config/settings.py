@@ -61,6 +61,12 @@ class ForkSettings(msgspec.Struct, frozen=True, kw_only=True):
     batch_report_chars: int = 48_000
     plan: Literal["auto", "always", "never"] = "auto"
     plan_above_usd: Decimal = Decimal("0.50")
+    budget_tokens: int | None = None
+    """Input, output and cache writes of one fork; cache reads do not count."""
+    batch_max_turns: int | None = None
+    batch_timeout_s: float | None = None
+    batch_budget_usd: Decimal | None = None
+    batch_budget_tokens: int | None = None
 
 
 class AgentSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -90,6 +96,9 @@ class SessionSettings(msgspec.Struct, frozen=True, kw_only=True):
     """What holds for a whole session."""
 
     budget_usd: Decimal | None = None
+    budget_tokens: int | None = None
+    max_turns: int | None = None
+    timeout_s: float | None = None
 
 
 class SandboxSettings(msgspec.Struct, frozen=True, kw_only=True):

@@ -175,6 +175,11 @@ class LiveDeck:
         """None: a live deck has no transport."""
         return None
 
+    @property
+    def trouble(self) -> str:
+        """Why lines of the session's log are not on the disk yet, or an empty string."""
+        return self._hub.trouble or ""
+
     def now_ms(self) -> int:
         """The session's clock."""
         return self._hub.now_ms()

@@ -87,7 +87,8 @@ class RunLoop:
             try:
                 plan = self._purse.plan(run, last)
             except LimitReached as reached:
-                return LoopEnd("partial", reached.limit, _last(run), reached.remedy)
+                told = f"{reached.what} {reached.remedy}".strip()
+                return LoopEnd("partial", reached.limit, _last(run), told)
             if plan.last and not last and run.steps:
                 self._purse.release(run.run)
                 await self._say(run, LAST_STEP.format(limit=plan.last))

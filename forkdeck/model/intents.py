@@ -45,6 +45,13 @@ class ResendTurn(_Intent, frozen=True, kw_only=True):
     """Send the parent's failed turn again."""
 
 
+class CompactParent(_Intent, frozen=True, kw_only=True):
+    """Replace the parent's older messages by a summary that the model writes (``/compact``)."""
+
+    hint: str = ""
+    """What the summary should keep above all, in the person's words."""
+
+
 class StartFork(_Intent, frozen=True, kw_only=True):
     """The person's ``/fork``; the task never enters the parent's conversation."""
 
@@ -156,6 +163,7 @@ Intent: TypeAlias = (
     | RunShell
     | InterruptParent
     | ResendTurn
+    | CompactParent
     | StartFork
     | AbortFork
     | AbortAll

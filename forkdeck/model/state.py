@@ -16,6 +16,7 @@ from forkdeck.model.events.session import RuleGranted
 from forkdeck.model.events.tool import ApprovalAsked
 from forkdeck.model.ids import PARENT
 from forkdeck.model.items import Chunk, Item, ToolFacts
+from forkdeck.model.launching import LaunchPlan
 from forkdeck.model.shared_list import SharedList
 from forkdeck.model.usage import NO_COST, Cost, Usage
 from forkdeck.model.words import (
@@ -28,6 +29,7 @@ from forkdeck.model.words import (
     Outcome,
     SeedMode,
     Severity,
+    SlowClock,
     Verdict,
 )
 from forkdeck.model.work import FileChange
@@ -64,6 +66,8 @@ class CacheFacts(msgspec.Struct, frozen=True, kw_only=True):
     expected_tokens: int | None = None
     saved_usd: Decimal | None = None
     difference: str = ""
+    written_tokens: int | None = None
+    fresh_tokens: int | None = None
 
 
 class HeadFacts(msgspec.Struct, frozen=True, kw_only=True):
@@ -75,6 +79,9 @@ class HeadFacts(msgspec.Struct, frozen=True, kw_only=True):
     thinking: str | None = None
     context_tokens: int | None = None
     head_tokens: int | None = None
+    thinking_from: int = 0
+    """Messages of the history before this index are sent without their thinking."""
+    endpoint: str = ""
 
 
 class TurnFacts(msgspec.Struct, frozen=True, kw_only=True):
@@ -119,6 +126,11 @@ class RunState(msgspec.Struct, frozen=True, kw_only=True):
     requested: bool = False
     """A request is out and has no byte yet."""
     cut_attempts: int = 0
+    sent_positions: int = 0
+    """Positions of the last request that was sent; 0 when the next one extends none."""
+    sent_sha256: str = ""
+    """Their fingerprint: what a later process must find again before it goes on."""
+    sent_at_ms: int = 0
 
 
 class WorktreeFacts(msgspec.Struct, frozen=True, kw_only=True):
@@ -150,6 +162,22 @@ class WorkFacts(msgspec.Struct, frozen=True, kw_only=True):
     conflicts: tuple[str, ...] = ()
 
 
+class SlowFacts(msgspec.Struct, frozen=True):
+    """Which stall clock says a fork is slow, since when, and on what."""
+
+    clock: SlowClock
+    since_ms: int
+    what: str
+
+
+class ClaimFacts(msgspec.Struct, frozen=True):
+    """How a fork's report compares with what it did; the flag UNVERIFIED shows the rest."""
+
+    checked: int
+    verified: int
+    unverified: tuple[str, ...] = ()
+
+
 class ForkState(msgspec.Struct, frozen=True, kw_only=True):
     """One fork beside its run's conversation (``state.runs[handle]``)."""
 
@@ -171,6 +199,13 @@ class ForkState(msgspec.Struct, frozen=True, kw_only=True):
     max_turns: int | None = None
     timeout_s: float | None = None
     budget_usd: str | None = None
+    budget_tokens: int | None = None
+    profile: str | None = None
+    tools: tuple[str, ...] | None = None
+    denied: tuple[str, ...] = ()
+    output_schema: str = ""
+    near_limit: str = ""
+    """The limit of which 80 % is used, in words."""
     started_at_ms: int | None = None
     ended_at_ms: int | None = None
     boundary: int = 0
@@ -192,6 +227,12 @@ class ForkState(msgspec.Struct, frozen=True, kw_only=True):
     files: tuple[FileChange, ...] = ()
     files_watched: bool = True
     work: WorkFacts | None = None
+    slow: SlowFacts | None = None
+    """Set while it makes no headway; never a reason to act by itself."""
+    claims: ClaimFacts | None = None
+    """None until its report was checked."""
+    from_epoch: int = 0
+    """Compactions its source had behind it when this fork was admitted."""
 
     @property
     def settled(self) -> bool:
@@ -214,6 +255,10 @@ class BatchState(msgspec.Struct, frozen=True, kw_only=True):
     estimate_usd: tuple[str, str] | None = None
     base_commit: str | None = None
     dirty_files: int | None = None
+    plan: LaunchPlan | None = None
+    planned: bool = False
+    """Its plan is being asked about; its forks stand in PLAN."""
+    admitted_at_ms: int = 0
 
 
 class Ask(msgspec.Struct, frozen=True, kw_only=True):
@@ -232,6 +277,14 @@ class Notice(msgspec.Struct, frozen=True, kw_only=True):
     what: str
     kept: str = ""
     remedy: str = ""
+
+
+class Pace(msgspec.Struct, frozen=True):
+    """How many requests may be at the endpoint at once now, and when all is well."""
+
+    width: int
+    most: int
+    reason: str = ""
 
 
 class QueuedPrompt(msgspec.Struct, frozen=True):
@@ -288,6 +341,10 @@ class DeckState(msgspec.Struct, frozen=True, kw_only=True):
     rules: tuple[RuleGranted, ...] = ()
     notices: tuple[Notice, ...] = ()
     undo: tuple[UndoEntry, ...] = ()
+    pace: Pace | None = None
+    """Set once the endpoint asked for fewer requests at a time."""
+    near_limit: str = ""
+    """The session's limit of which 80 % is used, in words."""
     seq: int = 0
     at_ms: int = 0
 

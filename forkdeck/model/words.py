@@ -59,3 +59,7 @@ MessageKind: TypeAlias = Literal[
     "prompt", "answer", "tool_results", "notification", "seed", "directive", "summary"
 ]
 """Why a message stands in a history."""
+
+SlowClock: TypeAlias = Literal["silence", "tool", "repeats", "errors"]
+"""Which clock says a fork is slow: no byte of an answer, a long tool, the same call again, the
+same error again."""

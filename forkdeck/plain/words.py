@@ -48,6 +48,8 @@ from forkdeck.store.selectors import counts, metrics
 from forkdeck.store.text import one_line
 
 _ARGUMENT = 160
+_ECHO = 4_000
+"""Characters of a prompt that are repeated to the person who wrote it."""
 
 
 class Line(msgspec.Struct, frozen=True):
@@ -104,10 +106,16 @@ def _closing(state: DeckState) -> str:
     return f"session closed{f' · forks: {words}' if words else ''}"
 
 
+def _echo(prompt: str) -> str:
+    if len(prompt) <= _ECHO:
+        return prompt
+    return f"{prompt[: _ECHO // 2]}\n… {len(prompt):,} characters in all"
+
+
 def _turn(event: Event, state: DeckState) -> list[Line]:
     match event:
         case MessageAdded() if event.kind == "prompt":
-            return [Line("YOU", event.text, block=True)]
+            return [Line("YOU", _echo(event.text), block=True)]
         case MessageAdded() if event.delivers:
             return [Line("GOT", f"reports of {', '.join(event.delivers)}")]
         case PromptQueued():

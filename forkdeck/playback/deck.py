@@ -163,6 +163,11 @@ class ReplayDeck:
             self._files = None
         await self._hub.close()
 
+    @property
+    def final_state(self) -> DeckState:
+        """The newest state folded so far; the recording's last one once `folded` returned."""
+        return self._timeline.newest
+
     async def folded(self) -> None:
         """Return when the whole recording is folded; cancelling the waiter harms nothing."""
         if self._folder is not None:
@@ -267,6 +272,7 @@ class ReplayDeck:
             self._reach()
             await asyncio.sleep(0)
         self._reach()
+        self._hub.touch(urgent=False)
 
     def _reach(self) -> None:
         wanted = self._wanted

@@ -42,6 +42,11 @@ class Timeline:
         """How many events are folded so far; behind it a seek takes longer."""
         return self._folded
 
+    @property
+    def newest(self) -> DeckState:
+        """The state behind the last event that is folded."""
+        return self._ahead
+
     def fold_some(self, count: int) -> bool:
         """Fold up to `count` further events; false when all are folded."""
         end = min(self._folded + count, len(self.events))

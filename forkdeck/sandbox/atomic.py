@@ -31,6 +31,11 @@ mv -f -T -- "$part" "$2"
 """
 
 
+def is_part(name: str) -> bool:
+    """Tell whether `name` is a file that is being written, before it takes its place."""
+    return name.startswith(".forkdeck-") and name.endswith(".part")
+
+
 def command(inside: str, mode: int | None) -> list[str]:
     """Return the argument list that writes its input to an inside path."""
     directory, name = os.path.split(inside)

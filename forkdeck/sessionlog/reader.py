@@ -97,7 +97,9 @@ def read_log(path: Path) -> LogContents:
         ) from problem
     headers = [event for event in reading.events if isinstance(event, SessionOpened)]
     if not headers:
-        raise LogFormatError(_no_header(path, reading))
+        raise LogFormatError(
+            _no_header(path, reading), "`forkdeck sessions` lists the sessions that can be opened."
+        )
     if reading.events[0] is not headers[0]:
         reading.note("the log does not begin with its header")
     return LogContents(

@@ -13,23 +13,36 @@ from msgspec.structs import replace
 
 from forkdeck.model.events.fork import (
     BatchAdmitted,
+    BatchConfirmed,
     BatchDetached,
     BatchEnded,
+    ClaimsChecked,
     ForkDelayed,
     ForkEnded,
     ForkFamily,
     ForkQueued,
+    ForkRecovered,
     ForkReopened,
     ForkSaving,
     ForkSettled,
+    ForkSlowed,
     ForkStarted,
     ForkSteered,
     ForkStopped,
+    LimitNeared,
 )
 from forkdeck.model.ids import is_handle
 from forkdeck.model.items import Item
 from forkdeck.model.shared_list import SharedList
-from forkdeck.model.state import BatchState, DeckState, Delay, ForkState, RunState
+from forkdeck.model.state import (
+    BatchState,
+    ClaimFacts,
+    DeckState,
+    Delay,
+    ForkState,
+    RunState,
+    SlowFacts,
+)
 from forkdeck.model.words import STATUS_OF, Severity
 from forkdeck.store.changes import (
     at_rest,
@@ -49,6 +62,10 @@ def reduce_fork(state: DeckState, event: ForkFamily) -> DeckState:
     match event:
         case BatchAdmitted():
             return _admitted(state, event)
+        case BatchConfirmed():
+            return _confirmed(state, event)
+        case LimitNeared():
+            return _neared(state, event)
         case BatchEnded():
             batch = state.batches.get(event.batch)
             return state if batch is None else _with_batch(state, replace(batch, ended=True))
@@ -86,6 +103,16 @@ def reduce_fork(state: DeckState, event: ForkFamily) -> DeckState:
             return with_fork(state, replace(fork, owed=False, owed_at_ms=None))
         case ForkReopened():
             return _reopened(state, fork, event)
+        case ForkSlowed():
+            if fork.settled:
+                return state
+            slow = SlowFacts(event.clock, event.since_ms, event.what)
+            return with_fork(state, replace(fork, slow=slow))
+        case ForkRecovered():
+            return with_fork(state, replace(fork, slow=None))
+        case ClaimsChecked():
+            claims = ClaimFacts(event.checked, event.verified, event.unverified)
+            return with_fork(state, replace(fork, claims=claims))
         case _:
             assert_never(event)
 
@@ -109,10 +136,35 @@ def _admitted(state: DeckState, event: BatchAdmitted) -> DeckState:
         estimate_usd=event.estimate_usd,
         base_commit=event.base_commit,
         dirty_files=event.dirty_files,
+        plan=event.plan,
+        planned=event.planned,
+        admitted_at_ms=event.at_ms,
     )
     item = Item(kind="batch", at_ms=event.at_ms, batch=event.batch, handles=event.handles)
     state = with_run(state, with_item(run_of(state, event.run), item))
     return _with_batch(state, batch)
+
+
+def _confirmed(state: DeckState, event: BatchConfirmed) -> DeckState:
+    batch = state.batches.get(event.batch)
+    if batch is None:
+        return state
+    state = _with_batch(state, replace(batch, planned=False))
+    for handle in batch.handles:
+        fork = state.forks.get(handle)
+        if fork is not None and fork.status == "PLAN":
+            state = with_fork(state, replace(fork, status="QUE", queued_at_ms=event.at_ms))
+    return state
+
+
+def _neared(state: DeckState, event: LimitNeared) -> DeckState:
+    text = f"{round(event.share * 100)} % of {event.of} is used"
+    item = Item(kind="notice", at_ms=event.at_ms, text=text, severity="warning")
+    state = with_run(state, with_item(run_of(state, event.run), item))
+    fork = state.forks.get(event.run)
+    if fork is None:
+        return replace(state, near_limit=event.of)
+    return with_fork(state, replace(fork, near_limit=event.of))
 
 
 def _queued(state: DeckState, event: ForkQueued) -> DeckState:
@@ -139,6 +191,12 @@ def _queued(state: DeckState, event: ForkQueued) -> DeckState:
         max_turns=event.max_turns,
         timeout_s=event.timeout_s,
         budget_usd=event.budget_usd,
+        budget_tokens=event.budget_tokens,
+        profile=event.profile,
+        tools=event.tools,
+        denied=event.denied,
+        output_schema=event.output_schema,
+        status="PLAN" if event.planned else "QUE",
     )
     if before is not None:
         # Its later events were read first: what they told stays.
@@ -166,6 +224,11 @@ def _merged(before: ForkState, queued: ForkState) -> ForkState:
         max_turns=queued.max_turns,
         timeout_s=queued.timeout_s,
         budget_usd=queued.budget_usd,
+        budget_tokens=queued.budget_tokens,
+        profile=queued.profile,
+        tools=queued.tools,
+        denied=queued.denied,
+        output_schema=queued.output_schema,
     )
 
 
@@ -184,7 +247,11 @@ def _started(state: DeckState, fork: ForkState, event: ForkStarted) -> DeckState
     state = with_fork(state, fork)
     if not run.history and event.inherited_messages > 0 and event.from_run != event.run:
         # The entries are shared with the source, the list of them is the child's own.
-        inherited = run_of(state, event.from_run).history.since(0)[: event.inherited_messages]
+        source = run_of(state, event.from_run)
+        # A source that was compacted since the admission still gives what was frozen then.
+        older = fork.from_epoch < len(source.past)
+        history = source.past[fork.from_epoch] if older else source.history
+        inherited = history.since(0)[: event.inherited_messages]
         run = replace(run, history=SharedList(inherited))
     if event.inherited_messages > 0 and not has_boundary(run):
         run = with_item(run, boundary_item(state, event.run, event.at_ms))
@@ -218,6 +285,7 @@ def _ended(state: DeckState, fork: ForkState, event: ForkEnded) -> DeckState:
         ended_at_ms=event.at_ms,
         owed=owed,
         owed_at_ms=event.at_ms if owed else None,
+        slow=None,
     )
     run = at_rest(run_of(state, event.run), event.at_ms, event.outcome)
     if run.turn.running:
@@ -276,6 +344,7 @@ def _reopened(state: DeckState, fork: ForkState, event: ForkReopened) -> DeckSta
         owed=False,
         owed_at_ms=None,
         delivered=False,
+        near_limit="",
     )
     item = Item(kind="notice", at_ms=event.at_ms, text=event.reason)
     state = with_run(state, with_item(run_of(state, event.run), item))

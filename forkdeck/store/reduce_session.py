@@ -21,7 +21,7 @@ from forkdeck.model.events.session import (
 )
 from forkdeck.model.ids import PARENT
 from forkdeck.model.items import Item
-from forkdeck.model.state import DeckState, HeadFacts, Notice, SessionFacts
+from forkdeck.model.state import DeckState, HeadFacts, Notice, RunState, SessionFacts
 from forkdeck.store.changes import money, run_of, with_fork, with_item, with_run
 
 NOTICES_KEPT = 200
@@ -50,10 +50,12 @@ def reduce_session(state: DeckState, event: SessionFamily) -> DeckState:
                 thinking=event.thinking,
                 context_tokens=event.context_tokens,
                 head_tokens=event.head_tokens,
+                thinking_from=max(event.thinking_from, 0),
+                endpoint=event.endpoint,
             )
             if event.run == PARENT:
                 state = replace(state, session=replace(state.session, model=event.model))
-            return with_run(state, replace(run_of(state, event.run), head=head))
+            return with_run(state, _with_head(run_of(state, event.run), head))
         case EnforcementProbed():
             session = replace(
                 state.session,
@@ -69,13 +71,24 @@ def reduce_session(state: DeckState, event: SessionFamily) -> DeckState:
             return state if fork is None else with_fork(state, replace(fork, mode=event.mode))
         case BudgetChanged():
             budget = money(event.budget_usd)
-            return replace(state, session=replace(state.session, budget_usd=budget))
+            session = replace(state.session, budget_usd=budget)
+            return replace(state, session=session, near_limit="")
         case RuleGranted():
             return replace(state, rules=(*state.rules, event))
         case NoticeRaised():
             return _noticed(state, event)
         case _:
             assert_never(event)
+
+
+def _with_head(run: RunState, head: HeadFacts) -> RunState:
+    """Give a run its head; one that changes what is sent has no request to extend."""
+    before = run.head
+    if before is not None and (
+        before.sha256 != head.sha256 or before.thinking_from != head.thinking_from
+    ):
+        run = replace(run, sent_positions=0, sent_sha256="")
+    return replace(run, head=head)
 
 
 def _opened(state: DeckState, event: SessionOpened) -> DeckState:

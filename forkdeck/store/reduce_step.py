@@ -15,6 +15,7 @@ from forkdeck.model.events.step import (
     CacheJudged,
     CallStreamed,
     MessageFinished,
+    PaceChanged,
     RequestDelayed,
     RequestSent,
     StepCut,
@@ -27,7 +28,7 @@ from forkdeck.model.events.step import (
 )
 from forkdeck.model.ids import PARENT
 from forkdeck.model.items import Chunk
-from forkdeck.model.state import CacheFacts, DeckState, Delay, HistoryEntry, RunState
+from forkdeck.model.state import CacheFacts, DeckState, Delay, HistoryEntry, Pace, RunState
 from forkdeck.model.usage import Cost
 from forkdeck.store.changes import (
     answer_items,
@@ -57,7 +58,15 @@ def reduce_step(state: DeckState, event: StepFamily) -> DeckState:
         case RequestSent():
             if run.stream:
                 run = with_item(run, cut_item(run, event.at_ms, "cut"))
-            run = replace(run, requested=True, delay=None, stream=no_chunks())
+            run = replace(
+                run,
+                requested=True,
+                delay=None,
+                stream=no_chunks(),
+                sent_positions=event.positions,
+                sent_sha256=event.prefix_sha256,
+                sent_at_ms=event.at_ms,
+            )
             return with_status(with_run(state, run), event.run, "RUN")
         case RequestDelayed():
             delay = Delay(
@@ -69,6 +78,8 @@ def reduce_step(state: DeckState, event: StepFamily) -> DeckState:
             )
             state = with_run(state, replace(run, delay=delay, requested=False))
             return with_status(state, event.run, "WAIT")
+        case PaceChanged():
+            return replace(state, pace=Pace(event.width, event.most, event.reason))
         case StreamOpened():
             run = replace(run, requested=False, delay=None)
             return with_status(with_run(state, run), event.run, "RUN")
@@ -131,6 +142,8 @@ def _judged(run: RunState, event: CacheJudged) -> CacheFacts:
         expected_tokens=event.expected_tokens,
         saved_usd=saved,
         difference=event.difference,
+        written_tokens=event.written_tokens,
+        fresh_tokens=event.fresh_tokens,
     )
 
 

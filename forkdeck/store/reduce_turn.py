@@ -11,6 +11,7 @@ from typing import assert_never
 from msgspec.structs import replace
 
 from forkdeck.model.events.turn import (
+    HistoryCompacted,
     MessageAdded,
     PromptQueued,
     PromptWithdrawn,
@@ -23,6 +24,7 @@ from forkdeck.model.ids import PARENT
 from forkdeck.model.items import Item, ToolFacts
 from forkdeck.model.state import DeckState, HistoryEntry, QueuedPrompt, RunState, TurnFacts
 from forkdeck.store.changes import answer_items, at_rest, run_of, with_item, with_run
+from forkdeck.store.compaction import reduce_compaction
 from forkdeck.store.text import one_line
 
 TITLE_LIMIT = 60
@@ -47,6 +49,8 @@ def reduce_turn(state: DeckState, event: TurnFamily) -> DeckState:
             return _added(state, event)
         case ShellRan():
             return _shell(state, event)
+        case HistoryCompacted():
+            return reduce_compaction(state, event)
         case _:
             assert_never(event)
 

@@ -116,7 +116,7 @@ def ask_keys(ask: Ask, same: int) -> list[tuple[str, str]]:
         if ask.run != PARENT:
             keys += [("a", "this fork"), ("A", "this batch")]
         else:
-            keys += [("a", "this session")]
+            keys += [("a", "the parent"), ("A", "every run, this session")]
     return [*keys, ("-", "deny"), ("_", "deny, say why")]
 
 
@@ -140,9 +140,12 @@ def ask_card(
         place.append(("muted", f"   {clean_line(event.note)}"))
     card.field(("muted", "in"), place)
     if event.rule:
-        card.field(("muted", "rule"), [("text", clean_line(event.rule))])
+        rule = clean_line(event.rule).removeprefix("rule ")
+        card.field(("muted", "rule"), [("text", rule)])
     if event.grant is not None:
-        card.field(("muted", "a"), [("muted", "allows "), ("text", clean_line(event.grant))])
+        # What both wide answers grant; the keys below say to whom.
+        allows: list[Span] = [("muted", "allows "), ("text", clean_line(event.grant))]
+        card.field(("muted", "a A"), allows)
     others = same_requests(state, ask)
     if others:
         names = ", ".join(_run_name(state, other.run) for other in others)

@@ -28,6 +28,14 @@ _HIT: Final = re.compile(r"([^:\s][^:]*):(\d+)[:-]\s?(.*)")
 _FORK_TOOLS: Final = frozenset(("fork_join", "fork", "agent"))
 
 
+def verb_of(name: str) -> str:
+    """Return a tool's name for the verb column; never wider than its cells.
+
+    ``fork_join`` is shown as ``fork``: it starts forks like its sisters, and is too long.
+    """
+    return cut_end("fork" if name == "fork_join" else clean_line(name), VERB - 1)
+
+
 def result_spans(tool: ToolFacts, grid: Grid) -> list[Span]:
     """Return what a finished call came to, for the right edge."""
     if tool.status == "denied":
@@ -62,7 +70,7 @@ def tool_line(tool: ToolFacts, grid: Grid, *, now_ms: int, opened: bool | None =
     """Return the one line of a call; `opened` draws the fold mark (None: nothing to fold)."""
     live = tool.status is None
     verb_style: Style = "live" if live else "muted"
-    name = cut_end(clean_line(tool.name), VERB - 1)
+    name = verb_of(tool.name)
     right = running_spans(tool, grid, now_ms) if live else result_spans(tool, grid)
     if grid.kind == "zoom":
         mark = " " if opened is None else grid.glyphs.opened if opened else grid.glyphs.folded

@@ -47,7 +47,10 @@ class Metrics(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def badge(state: DeckState, handle: str) -> str:
-    """Return a fork's state word; NEW for a DONE nobody has read, ASK while it asks."""
+    """Return a fork's state word.
+
+    NEW for a DONE nobody has read, ASK while it asks, SLOW while it makes no headway.
+    """
     fork = state.forks.get(handle)
     if fork is None:
         return ""
@@ -55,6 +58,8 @@ def badge(state: DeckState, handle: str) -> str:
         return "NEW"
     if not fork.settled and open_ask(state, handle) is not None:
         return "ASK"
+    if fork.slow is not None and not fork.settled and fork.status not in ("STOP", "SAVE"):
+        return "SLOW"
     return fork.status
 
 
@@ -128,6 +133,8 @@ def activity(state: DeckState, handle: str) -> Activity:
         return Activity("asks", f"{ask.event.tool} {ask.event.argument}".strip(), ask.at_ms)
     if fork is not None and fork.status in ("STOP", "SAVE", "PAUSE"):
         return Activity({"STOP": "stops", "SAVE": "saves", "PAUSE": "paused"}[fork.status])
+    if fork is not None and fork.slow is not None:
+        return Activity("slow", fork.slow.what, fork.slow.since_ms)
     if run is not None:
         busy = _busy(run)
         if busy is not None:

@@ -20,6 +20,12 @@ MAX_WIDTH = 96
 RECENT = 5
 """Sessions listed on the start page."""
 
+_TWO_FROM = 84
+"""From this width of the page on, what begins and what is ready stand side by side."""
+
+_CHECK_LEAD = 14
+"""Cells of a check's mark and name."""
+
 
 def when(started_at: str, now: datetime) -> str:
     """Return an instant as a person says it: ``2 min ago``, ``yesterday``, ``Tue 24 Nov``."""
@@ -102,7 +108,7 @@ def start_rows(
     if facts is not None and not facts.can_start:
         rows += [BLANK, *_missing(facts, page)]
     rows += [BLANK, *_recent(sessions, page, selected if focused else -1, now, ascii_=ascii_)]
-    rows += [BLANK, *_begin_and_ready(facts, page, ascii_=ascii_)]
+    rows += [BLANK, *_begin_and_ready(facts, page, height - len(rows) - 1, ascii_=ascii_)]
     if height > len(rows) + 4:
         tip: list[Span] = [
             ("muted", "tip  "), ("text", "In the deck "), ("key", "w"),
@@ -127,7 +133,7 @@ def _head(facts: StartFacts | None, page: int, *, ascii_: bool) -> list[Row]:
         [("muted", "One conversation, many forks, every one of them in sight.")],
         [("muted", _place(facts))],
     ]
-    if page < 84:
+    if page < _TWO_FROM:
         return [line(spans, width=page) for spans in texts]
     rows: list[Row] = []
     for picture, style, spans in zip(drawing, styles, texts, strict=True):
@@ -157,18 +163,22 @@ def _place(facts: StartFacts | None) -> str:
 
 
 def _missing(facts: StartFacts, page: int) -> list[Row]:
+    """Return what was looked for and the way out, whole: it wraps, it is never cut."""
     text = facts.missing or "No credentials were found."
     head, _, rest = text.partition("\n")
-    rows = [line([("warn-strong", " no key  "), ("strong", outside(head))], width=page,
-                 fill="warn", bar="warn")]  # fmt: skip
-    if rest:
-        rows += [
-            row._replace(fill="warn", bar="warn") for row in wrapped(rest, width=page - 9, margin=0)
-        ]
-        rows[1:] = [row._replace(spans=(("text", " " * 9), *row.spans)) for row in rows[1:]]
+    lead = 9
+    rows: list[Row] = []
+    for part, style in ((head, "strong"), (rest, "text")):
+        if part:
+            rows += [
+                Row(spans=(("text", " " * lead), *row.spans), fill="warn", bar="warn")
+                for row in wrapped(part, width=page - lead - 1, style=style)
+            ]
+    _, *spans = rows[0].spans
+    rows[0] = rows[0]._replace(spans=(("warn-strong", " no key  "), *spans))
     rows.append(
         line(
-            [("text", " " * 9), ("key", "d"), ("muted", " demo, offline and free   "),
+            [("text", " " * lead), ("key", "d"), ("muted", " demo, offline and free   "),
              ("key", "r"), ("muted", " replay a saved session")],
             width=page, fill="warn", bar="warn",
         )
@@ -210,36 +220,68 @@ def _recent(
     return rows
 
 
-def _begin_and_ready(facts: StartFacts | None, page: int, *, ascii_: bool) -> list[Row]:
-    two = page >= 84
-    half = (page - 4) // 2 if two else page
+def _begin_and_ready(
+    facts: StartFacts | None, page: int, room: int, *, ascii_: bool
+) -> list[Row]:
+    if page >= _TWO_FROM:
+        half = (page - 4) // 2
+        ready = _ready(facts, half, ascii_=ascii_, short=False)
+        if len(ready) > room:
+            ready = _ready(facts, half, ascii_=ascii_, short=True)
+        return beside(_begin(facts, half), ready, at=half + 4)
+    begin = [*_begin(facts, page), BLANK]
+    ready = _ready(facts, page, ascii_=ascii_, short=False)
+    if len(begin) + len(ready) > room:
+        ready = _ready(facts, page, ascii_=ascii_, short=True)
+    return [*begin, *ready]
+
+
+def _begin(facts: StartFacts | None, width: int) -> list[Row]:
     entries = (
         ("n", "new session here", "or Tab, and type"),
         ("d", "demo", "offline, about 40 s, no key"),
         ("r", "replay a session", "plays in this same deck"),
         ("/", "all sessions", "search, open, replay"),
     )
-    begin = [line([("heading", "begin")], width=half), rule(half)]
+    rows = [line([("heading", "begin")], width=width), rule(width)]
     for key, word, note in entries:
         dim = key == "n" and facts is not None and not facts.can_start
-        begin.append(
+        rows.append(
             line(
                 [("key", f"  {key}  "), ("muted" if dim else "text", word)],
                 [("muted", "needs a key" if dim else note)],
-                width=half,
+                width=width,
             )
         )
-    ready = [line([("heading", "ready")], width=half), rule(half)]
-    for name, good, text in facts.checks if facts else ():
-        mark = ("+" if ascii_ else "✓") if good else "!"
-        ready.append(
-            line(
-                [
-                    ("good" if good else "warn-strong", f"  {mark}  "),
-                    ("text", fit(outside(name), 9)),
-                    ("muted", outside(text)),
-                ],
-                width=half,
-            )
+    return rows
+
+
+def _check_rows(name: str, text: str, mark: Span, width: int) -> list[Row]:
+    """Return one check: its text hangs from one edge and wraps, it is never cut."""
+    rows = wrapped(text, width=width - _CHECK_LEAD, style="muted")
+    head: list[Span] = [mark, ("text", fit(outside(name), _CHECK_LEAD - 5))]
+    first, *more = rows
+    return [
+        Row(spans=(*head, *first.spans)),
+        *(Row(spans=(("text", " " * _CHECK_LEAD), *row.spans)) for row in more),
+    ]
+
+
+def _ready(facts: StartFacts | None, width: int, *, ascii_: bool, short: bool) -> list[Row]:
+    """Return what is ready; `short` joins what is good, what is not keeps its own row."""
+    rows = [line([("heading", "ready")], width=width), rule(width)]
+    if facts is None:
+        return [*rows, line([("note", "  looking")], width=width)]
+    good: list[str] = []
+    for name, fine, text in facts.checks:
+        if fine and short:
+            good.append(name)
+            continue
+        mark = ("+" if ascii_ else "✓") if fine else "!"
+        rows += _check_rows(
+            name, text, ("good" if fine else "warn-strong", f"  {mark}  "), width
         )
-    return beside(begin, ready, at=half + 4) if two else [*begin, BLANK, *ready]
+    if good:
+        mark = "+" if ascii_ else "✓"
+        rows += _check_rows("good", ", ".join(good), ("good", f"  {mark}  "), width)
+    return rows

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from forkdeck.model.ports import ChangeListener
+from forkdeck.sandbox.atomic import is_part
 
 Made = TypeVar("Made")
 
@@ -167,7 +168,13 @@ class TreeWatcher:
         tree, listener = self._trees.get(handle), self._listener
         if tree is None or listener is None:
             return
-        names = sorted({os.fsdecode(path.relative_to(tree)) for path in paths if path != tree})
+        names = sorted(
+            {
+                os.fsdecode(path.relative_to(tree))
+                for path in paths
+                if path != tree and not is_part(path.name)
+            }
+        )
         if names:
             listener(handle, names)
 

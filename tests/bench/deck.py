@@ -92,5 +92,3 @@ def open_deck(place: Place, model: Model, allowed: Sequence[str]) -> Iterator[De
                 process.communicate()
         else:
             process.communicate()
-
-

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from tests.bench.figure import Row
+from tests.bench.rows.abort import measure_abort, measure_kept, measure_orphans
 from tests.bench.rows.commands import measure_commands
 from tests.bench.rows.forks import measure_eight, measure_four
 from tests.bench.rows.memory import measure_fork_memory
 from tests.bench.rows.start import measure_memory, measure_paint, measure_sdk
+from tests.bench.rows.stream import measure_cpu, measure_keys
+
 
 ROWS = (
     Row("commands", "--version and --help", measure_commands),
@@ -16,4 +19,9 @@ ROWS = (
     Row("eight", "8 forks at once: wall clock, launch, prefix, cache, cost", measure_eight),
     Row("four", "8 forks, 4 at a time", measure_four),
     Row("fork-memory", "memory per further fork of a large parent", measure_fork_memory),
+    Row("abort", "abort one of 8: socket, processes, screen", measure_abort),
+    Row("orphans", "processes left 1 s after SIGKILL", measure_orphans),
+    Row("kept", "work in the log after SIGKILL", measure_kept),
+    Row("keys", "key to screen while 9 streams run", measure_keys),
+    Row("cpu", "processor time while 9 streams run", measure_cpu),
 )

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from forkdeck.model.events.base import Event
-from forkdeck.model.words import ForkTool, Outcome, SeedMode
+from forkdeck.model.launching import LaunchPlan
+from forkdeck.model.words import ForkTool, Outcome, SeedMode, SlowClock
 
 
 class BatchAdmitted(Event, frozen=True, kw_only=True, tag="batch.admitted"):
@@ -23,6 +24,16 @@ class BatchAdmitted(Event, frozen=True, kw_only=True, tag="batch.admitted"):
     """Lower and upper price, as decimal strings."""
     base_commit: str | None = None
     dirty_files: int | None = None
+    plan: LaunchPlan | None = None
+    """What it will do and cost, as it was known at admission."""
+    planned: bool = False
+    """Its forks wait in PLAN until the person has answered."""
+
+
+class BatchConfirmed(Event, frozen=True, kw_only=True, tag="batch.confirmed"):
+    """The plan of a batch was answered with yes: its forks go into the queue."""
+
+    batch: str
 
 
 class BatchEnded(Event, frozen=True, kw_only=True, tag="batch.ended"):
@@ -57,6 +68,16 @@ class ForkQueued(Event, frozen=True, kw_only=True, tag="fork.queued"):
     max_turns: int | None = None
     timeout_s: float | None = None
     budget_usd: str | None = None
+    budget_tokens: int | None = None
+    profile: str | None = None
+    tools: tuple[str, ...] | None = None
+    """Tools it may call; None: all of them."""
+    denied: tuple[str, ...] = ()
+    """Tools it may not call."""
+    output_schema: str = ""
+    """JSON schema of its report, as JSON text; empty: none."""
+    planned: bool = False
+    """It waits in PLAN until the person has answered."""
 
 
 class ForkStarted(Event, frozen=True, kw_only=True, tag="fork.started"):
@@ -78,6 +99,20 @@ class ForkDelayed(Event, frozen=True, kw_only=True, tag="fork.delayed"):
 
     reason: str
     wait_ms: int | None = None
+
+
+class LimitNeared(Event, frozen=True, kw_only=True, tag="limit.neared"):
+    """A run has used 80 % of one of its limits; told once per limit.
+
+    ``run`` is the fork, or the parent when a limit of the whole session is meant.
+    """
+
+    limit: str
+    """Name of the limit, such as ``turns`` or ``batch budget``."""
+    of: str
+    """The limit in words, such as ``200 turns``."""
+    share: float = 0.8
+    """Part of it that is used, 0 to 1."""
 
 
 class ForkSteered(Event, frozen=True, kw_only=True, tag="fork.steered"):
@@ -123,18 +158,47 @@ class ForkReopened(Event, frozen=True, kw_only=True, tag="fork.reopened"):
     reason: str = "resume"
 
 
+class ForkSlowed(Event, frozen=True, kw_only=True, tag="fork.slowed"):
+    """A fork makes no headway by one of the stall clocks; nothing is done about it."""
+
+    clock: SlowClock
+    since_ms: int
+    """Session time from which that clock runs."""
+    what: str
+    """What is slow, in words: the tool and its argument, the repeated call or error."""
+
+
+class ForkRecovered(Event, frozen=True, kw_only=True, tag="fork.recovered"):
+    """What made a fork slow is over."""
+
+
+class ClaimsChecked(Event, frozen=True, kw_only=True, tag="claims.checked"):
+    """What a fork's report claims was compared with what the fork really did."""
+
+    checked: int
+    """Claims that could be checked."""
+    verified: int
+    unverified: tuple[str, ...] = ()
+    """Each claim that does not hold, and what is known instead."""
+
+
 ForkFamily: TypeAlias = (
     BatchAdmitted
+    | BatchConfirmed
     | BatchEnded
     | BatchDetached
     | ForkQueued
     | ForkStarted
     | ForkDelayed
+    | LimitNeared
     | ForkSteered
     | ForkStopped
     | ForkSaving
     | ForkEnded
     | ForkSettled
     | ForkReopened
+    | ForkSlowed
+    | ForkRecovered
+    | ClaimsChecked
 )
 """The forks' events."""

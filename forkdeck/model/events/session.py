@@ -59,6 +59,10 @@ class HeadRecorded(Event, frozen=True, kw_only=True, tag="head.recorded"):
     """The model's context window, when known."""
     head_tokens: int | None = None
     """Estimated tokens of system and tools."""
+    thinking_from: int = 0
+    """Messages of the history before this index are sent without their thinking."""
+    endpoint: str = ""
+    """Address of the endpoint: thinking is only valid where it was made."""
 
 
 class EnforcementProbed(Event, frozen=True, kw_only=True, tag="enforcement.probed"):

@@ -41,6 +41,16 @@ class RequestDelayed(Event, frozen=True, kw_only=True, tag="request.delayed"):
     message: str = ""
 
 
+class PaceChanged(Event, frozen=True, kw_only=True, tag="pace.changed"):
+    """How many requests may be at the endpoint at once changed, for all runs."""
+
+    width: int
+    most: int
+    """How many there may be when all is well."""
+    reason: str = ""
+    """``429`` when it was halved; empty when it climbs back."""
+
+
 class StreamOpened(Event, frozen=True, kw_only=True, tag="stream.opened"):
     """The first byte of an answer arrived."""
 
@@ -108,12 +118,17 @@ class CacheJudged(Event, frozen=True, kw_only=True, tag="cache.judged"):
     saved_usd: Decimal | None = None
     difference: str = ""
     """The first differing block, or the endpoint's own reason."""
+    written_tokens: int | None = None
+    """Tokens this request wrote to the cache."""
+    fresh_tokens: int | None = None
+    """Tokens behind the last mark: neither read nor written."""
 
 
 StepFamily: TypeAlias = (
     StepStarted
     | RequestSent
     | RequestDelayed
+    | PaceChanged
     | StreamOpened
     | TextStreamed
     | ThinkingStreamed

@@ -7,6 +7,7 @@ from typing import TypeAlias
 import msgspec
 
 from forkdeck.model.events.base import Event
+from forkdeck.model.launching import LaunchPlan
 from forkdeck.model.words import Access, Answer, ToolStatus
 
 
@@ -68,6 +69,8 @@ class ApprovalAsked(Event, frozen=True, kw_only=True, tag="approval.asked"):
     view: Access | None = None
     note: str = ""
     """What else to know: the view, the network, what leaves the sandbox."""
+    plan: LaunchPlan | None = None
+    """The launch this asks about; None for a tool call."""
 
 
 class ApprovalAnswered(Event, frozen=True, kw_only=True, tag="approval.answered"):

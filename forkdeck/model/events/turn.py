@@ -29,7 +29,7 @@ class TurnStarted(Event, frozen=True, kw_only=True, tag="turn.started"):
     """A run begins to work on input."""
 
     turn: int
-    source: Literal["prompt", "wake", "fork", "resend"] = "prompt"
+    source: Literal["prompt", "wake", "fork", "resend", "compact"] = "prompt"
 
 
 class TurnEnded(Event, frozen=True, kw_only=True, tag="turn.ended"):
@@ -65,7 +65,31 @@ class ShellRan(Event, frozen=True, kw_only=True, tag="shell.ran"):
     duration_ms: int = 0
 
 
+class HistoryCompacted(Event, frozen=True, kw_only=True, tag="history.compacted"):
+    """A run's history was replaced by a summary and a kept tail without its thinking.
+
+    The messages before stay in the log; forks that were admitted before keep their own seed.
+    """
+
+    message: msgspec.Raw
+    """The user message with the summary: the first message from now on."""
+    kept_from: int
+    """Index, in the history before, of the first message that is kept whole."""
+    kept_to: int
+    """Index behind the last one; what follows (the summary's own answer) is left out."""
+    before_tokens: int | None = None
+    """Tokens of the context before, when known."""
+    text: str = ""
+    """The summary, as a person reads it."""
+
+
 TurnFamily: TypeAlias = (
-    PromptQueued | PromptWithdrawn | TurnStarted | TurnEnded | MessageAdded | ShellRan
+    PromptQueued
+    | PromptWithdrawn
+    | TurnStarted
+    | TurnEnded
+    | MessageAdded
+    | ShellRan
+    | HistoryCompacted
 )
 """The turn's events."""

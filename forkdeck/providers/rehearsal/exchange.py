@@ -17,11 +17,13 @@ from forkdeck.model.raw import JsonDict
 from forkdeck.providers.rehearsal import signatures
 from forkdeck.providers.rehearsal.cache import Plan, PromptCache
 from forkdeck.providers.rehearsal.checks import check_body
+from forkdeck.providers.rehearsal.conversation import Conversation
 from forkdeck.providers.rehearsal.diagnosis import diagnose
 from forkdeck.providers.rehearsal.errors import ApiRefused, error_body, invalid
 from forkdeck.providers.rehearsal.faults import Fault, Frame, Refusal, refusal_of, reshape
 from forkdeck.providers.rehearsal.http import Connection, to_bytes
 from forkdeck.providers.rehearsal.journal import Entry, Journal
+from forkdeck.providers.rehearsal.limits import RateLimits
 from forkdeck.providers.rehearsal.models import Model
 from forkdeck.providers.rehearsal.pace import ClientGone, Pace
 from forkdeck.providers.rehearsal.positions import Position, blocks_of, level_digests, positions
@@ -42,6 +44,7 @@ class House:
     clock: Clock
     cache: PromptCache
     journal: Journal
+    limits: RateLimits
     speed: float
     prefix_check: PrefixCheck = "error"
     effort_at_start: bool = True
@@ -171,11 +174,14 @@ class Exchange:
         seen = examine(self._house, body, self._received, entry.notes)
         reply, talk = reply_to(self._house.scenario, seen.body)
         entry.role, entry.handle, entry.source = talk.role, talk.handle, reply.source
+        entry.run_number = self._house.journal.count(talk.role, talk.handle)
         entry.levels = level_digests(seen.found)
         entry.digests = tuple(place.digest for place in seen.found)
-        fault = self._fault(entry.number, reply, seen)
+        fault = self._fault(entry, talk, reply, seen)
         entry.fault = fault.kind if fault else ""
         refusal = refusal_of(fault) if fault else None
+        if refusal is None:
+            refusal = self._house.limits.admit(seen.plan.total - seen.plan.read)
         if refusal is not None:
             return await self._refuse(entry, refusal)
         if fault is not None and fault.kind == "reset_before":
@@ -185,10 +191,16 @@ class Exchange:
             await self._pace.hold(fault.seconds)
         return await self._speak(entry, seen, reply, fault)
 
-    def _fault(self, number: int, reply: Reply, seen: Examined) -> Fault | None:
-        planned = self._house.faults.pop(number, None)
+    def _fault(
+        self, entry: Entry, talk: Conversation, reply: Reply, seen: Examined
+    ) -> Fault | None:
+        planned = self._house.faults.pop(entry.number, None)
         if planned is not None:
             return planned
+        names = ("parent",) if talk.role == "parent" else (talk.handle, talk.name)
+        for each in self._house.scenario.run_faults:
+            if each.hits(names, entry.run_number):
+                return each.fault
         if reply.fault is None:
             return None
         key = f"{seen.found[-1].digest}|{reply.source}"
@@ -223,7 +235,7 @@ class Exchange:
         written = render(reply, seen.body, envelope, seen.chain)
         entry.usage, entry.message_id = written.message["usage"], envelope.message_id
         entry.stop_reason, entry.status = str(written.message["stop_reason"]), 200
-        headers = {"request-id": request_id_of(entry.number)}
+        headers = {"request-id": request_id_of(entry.number), **self._house.limits.headers()}
         if not seen.body.get("stream"):
             return await self._speak_whole(entry, seen.plan, written, headers)
         frames = reshape(fault, written.frames) if fault else written.frames

@@ -35,6 +35,7 @@ KINDS: Final = {
     "half_json": "a tool call's input stops in the middle, then a clean end",
     "half_json_stop": "a tool call's input stops in the middle, then a whole ending",
     "stall": "silence of `seconds` after `after` events",
+    "slow_chunks": "`seconds` of silence before every event after `after` events",
     "malformed_line": "a data line that is no JSON after `after` events",
     "missing_usage": "no usage anywhere",
     "null_cache": "cache fields are null",
@@ -84,6 +85,27 @@ class Fault:
             if not isinstance(item, wanted) or isinstance(item, bool):
                 raise ConfigError(f"{where}: fault field {key} has the wrong type.")
         return cls(**fields)
+
+
+@dataclass(frozen=True)
+class RunFault:
+    """A fault of one run's own request.
+
+    Attributes:
+        run: ``parent``, a fork's handle, or the name of its task.
+        request: Number among the requests of that run, from 1; a request that is sent again
+            counts again, and ``times`` of the fault says how many in a row get it.
+        fault: The fault.
+    """
+
+    run: str
+    request: int
+    fault: Fault
+
+    def hits(self, names: Sequence[str], request: int) -> bool:
+        """Tell whether the run with these names gets it at its request of this number."""
+        last = self.request + max(1, self.fault.times)
+        return self.run in names and self.request <= request < last
 
 
 def _known(names: Sequence[str] | dict[str, str]) -> str:
@@ -163,6 +185,8 @@ def refusal_of(fault: Fault) -> Refusal | None:
 
 def reshape(fault: Fault, frames: Sequence[Frame]) -> list[Frame]:
     """Return the frames of an answer as the fault leaves them."""
+    if fault.kind == "slow_chunks":
+        return _slowed(fault, frames)
     if fault.kind in _CUTS:
         return _cut(fault, frames)
     if fault.kind in _SHAPES:
@@ -192,6 +216,16 @@ def _cut(fault: Fault, frames: Sequence[Frame]) -> list[Frame]:
         error = {"type": "overloaded_error", "message": fault.message or "Overloaded"}
         kept.append(Frame(due, {"type": "error", "error": error}))
     return [*kept, Frame(due, act="end")]
+
+
+def _slowed(fault: Fault, frames: Sequence[Frame]) -> list[Frame]:
+    """Put a silence before every frame but the first ones."""
+    made: list[Frame] = []
+    for number, frame in enumerate(frames):
+        if number > 0 and number >= fault.after:
+            made.append(Frame(frame.due_ms, act="stall", seconds=fault.seconds))
+        made.append(frame)
+    return made
 
 
 def _delta_kind(event: JsonDict) -> str:

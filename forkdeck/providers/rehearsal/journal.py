@@ -6,7 +6,7 @@ memory only, the newest entries; credentials are never in it.
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Sequence
 from typing import Final
 
@@ -30,6 +30,8 @@ class Entry:
         self.body = body
         self.role = ""
         self.handle = ""
+        self.run_number = 0
+        """From 1, in order of arrival, among the requests of the same run."""
         self.source = ""
         """Which answer and round of the scenario was played."""
         self.levels: dict[str, str] = {}
@@ -72,6 +74,7 @@ class Journal:
         self._entries: deque[Entry] = deque(maxlen=_KEEP)
         self.requests = 0
         """Message requests in all."""
+        self._of_run: Counter[tuple[str, str]] = Counter()
 
     @property
     def entries(self) -> Sequence[Entry]:
@@ -84,6 +87,11 @@ class Journal:
         entry = Entry(self.requests, received_ms, headers, body)
         self._entries.append(entry)
         return entry
+
+    def count(self, role: str, handle: str) -> int:
+        """Count one more request of a run and return its number, from 1."""
+        self._of_run[role, handle] += 1
+        return self._of_run[role, handle]
 
     def by_message(self, message_id: str) -> Entry | None:
         """Return the request that was answered with a message id."""

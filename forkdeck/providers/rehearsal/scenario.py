@@ -18,7 +18,8 @@ from typing import Any, Final, cast
 from forkdeck.errors import ConfigError
 from forkdeck.model.raw import JsonDict
 from forkdeck.providers.rehearsal import templating
-from forkdeck.providers.rehearsal.faults import Fault
+from forkdeck.providers.rehearsal.faults import Fault, RunFault
+from forkdeck.providers.rehearsal.limits import NO_LIMITS, Limits
 from forkdeck.providers.rehearsal.reply import Call
 
 _ROLES: Final = ("parent", "fork", "agent", "any")
@@ -81,6 +82,9 @@ class Scenario:
     person: tuple[PersonAnswer, ...] = ()
     faults: Mapping[int, Fault] | None = None
     """By the number of the message request, from 1."""
+    run_faults: tuple[RunFault, ...] = ()
+    """By the number of a run's own request."""
+    limits: Limits = NO_LIMITS
     investigate: bool = True
     """Whether the investigator answers what no answer matches."""
 
@@ -130,7 +134,10 @@ def load(path_or_text: str | Path) -> Scenario:
         try:
             text = Path(path_or_text).read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as wrong:
-            raise ConfigError(f"The scenario {where} cannot be read: {wrong}.") from wrong
+            why = getattr(wrong, "strerror", None) or wrong
+            raise ConfigError(
+                f"The scenario {where} cannot be read: {why}.", "Give a TOML file in UTF-8."
+            ) from wrong
     try:
         table = tomllib.loads(str(text))
     except tomllib.TOMLDecodeError as wrong:
@@ -146,6 +153,10 @@ def _scenario(table: JsonDict, where: str) -> Scenario:
     rules = _Fields(fields.take("rules", dict, {}), f"{where} [rules]")
     allow, ask = rules.strings("allow"), rules.strings("ask")
     rules.end()
+    limits = _Fields(fields.take("limits", dict, {}), f"{where} [limits]")
+    rpm, itpm = limits.whole("requests_per_minute"), limits.whole("input_tokens_per_minute")
+    limits.end()
+    faults, run_faults = _faults(fields.tables("fault"), where)
     prompts = fields.strings("prompts")
     prompt = fields.text("prompt") or (prompts[-1] if prompts else "")
     made = Scenario(
@@ -164,22 +175,38 @@ def _scenario(table: JsonDict, where: str) -> Scenario:
             _person(_Fields(entry, f"{where} person {number}"))
             for number, entry in enumerate(fields.tables("person"), 1)
         ),
-        faults=_faults(fields.tables("fault"), where),
+        faults=faults,
+        run_faults=run_faults,
+        limits=Limits(rpm, itpm),
         investigate=bool(fields.take("investigate", bool, True)),
     )
     fields.end()
     return made
 
 
-def _faults(entries: Sequence[JsonDict], where: str) -> dict[int, Fault]:
-    found: dict[int, Fault] = {}
+def _faults(
+    entries: Sequence[JsonDict], where: str
+) -> tuple[dict[int, Fault], tuple[RunFault, ...]]:
+    by_number: dict[int, Fault] = {}
+    of_runs: list[RunFault] = []
     for entry in entries:
         fields = dict(entry)
         number: Any = fields.pop("request", None)
-        if not isinstance(number, int) or number < 1:
+        run: Any = fields.pop("run", None)
+        if not isinstance(number, int) or isinstance(number, bool) or number < 1:
             raise ConfigError(f"{where}: a [[fault]] needs the number of its request, from 1.")
-        found[number] = Fault.parse(fields, f"{where} fault at request {number}")
-    return found
+        if run is not None and (not isinstance(run, str) or not run):
+            raise ConfigError(
+                f"{where}: the run of a [[fault]] is a text.",
+                "Use parent, a fork's handle, or the name of its task.",
+            )
+        whose = f" of {run}" if run else ""
+        fault = Fault.parse(fields, f"{where} fault at request {number}{whose}")
+        if run:
+            of_runs.append(RunFault(run, number, fault))
+        else:
+            by_number[number] = fault
+    return by_number, tuple(of_runs)
 
 
 def _person(fields: _Fields) -> PersonAnswer:
@@ -279,6 +306,13 @@ class _Fields:
         if value is not None and (isinstance(value, bool) or not 0 <= value < 1e9):
             raise ConfigError(f"{self.where}: {key} is no number from 0 on.")
         return value
+
+    def whole(self, key: str) -> int | None:
+        """Take a whole number from 1 on; None when absent."""
+        value = self.number(key)
+        if value is not None and (value != int(value) or value < 1):
+            raise ConfigError(f"{self.where}: {key} is no whole number from 1 on.")
+        return None if value is None else int(value)
 
     def strings(self, key: str) -> tuple[str, ...]:
         """Take a list of texts."""

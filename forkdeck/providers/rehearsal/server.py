@@ -32,6 +32,7 @@ from forkdeck.providers.rehearsal.http import (
     to_bytes,
 )
 from forkdeck.providers.rehearsal.journal import Journal
+from forkdeck.providers.rehearsal.limits import Limits, RateLimits
 from forkdeck.providers.rehearsal.pace import ClientGone
 from forkdeck.providers.rehearsal.scenario import Scenario
 
@@ -76,6 +77,7 @@ class RehearsalServer:
         prefix_check: What happens to replayed thinking that was changed or moved.
         effort_at_start: Whether thinking and effort part the whole cache, or messages only.
         token: The bearer token; a new one, when left out.
+        limits: What a minute holds; the scenario's, when left out.
     """
 
     def __init__(
@@ -88,6 +90,7 @@ class RehearsalServer:
         prefix_check: PrefixCheck = "error",
         effort_at_start: bool = True,
         token: str | None = None,
+        limits: Limits | None = None,
     ) -> None:
         self.scenario = scenario
         self.token = token or auth.new_token()
@@ -98,6 +101,7 @@ class RehearsalServer:
             clock=time,
             cache=PromptCache(time),
             journal=self.journal,
+            limits=RateLimits(limits or scenario.limits, time),
             speed=speed,
             prefix_check=prefix_check,
             effort_at_start=effort_at_start,

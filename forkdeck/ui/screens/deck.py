@@ -170,9 +170,11 @@ class DeckScreen(DeckKeys, DeckActs, DeckTalk):
         self.title_line.update_state(state, now_ms, chip="REPLAY" if self.replaying else "")
         ask = self.shown_ask
         pane = self.pane
-        card = ask is not None and pane is not None and pane.card_visible and not self.in_prompt
-        self.strip.update_state(state, now_ms, keys=not card and not self.replaying,
-                                trouble=self.trouble(), message=self.message)  # fmt: skip
+        card = pane is not None and pane.card_visible
+        keys = ask is not None and not (card or self.in_prompt or self.replaying)
+        self.strip.update_state(state, now_ms, keys=keys, ask=None if self.in_prompt else ask,
+                                typing=self.in_prompt, trouble=self.trouble(),
+                                message=self.message)  # fmt: skip
         if self.strip.display != self.strip.wanted:
             self.strip.display = self.strip.wanted
         self.box.show_facts(self._facts(state))
@@ -288,8 +290,10 @@ class DeckScreen(DeckKeys, DeckActs, DeckTalk):
     def _seen(self, state: DeckState) -> None:
         """Note what is on screen: a card that may be answered, a report that was read."""
         ask, pane = self.shown_ask, self.pane
-        shown = ask.event.request if ask is not None and pane is not None else None
-        whole = pane is not None and pane.card_visible
+        request = "" if ask is None else ask.event.request
+        strip = bool(request) and self.strip.shows_whole == request
+        shown = request if request and (pane is not None or strip) else None
+        whole = strip or (pane is not None and pane.card_visible)
         self.guard.showing(shown, self.now_ms(), whole=whole)
         handle = self.fork
         reading = self.view.zoomed or self.view.peeking

@@ -175,14 +175,12 @@ class DeckActs(DeckBase):
         if entry.kind == "discard":
             self.submit(intent)
             return
-        lines = [entry.label, "Your tree goes back to what it was just before; nothing else moves.",
-                 f"Kept in {entry.ref}."]  # fmt: skip
 
         def answered(yes: bool | None) -> None:
             if yes:
                 self.submit(intent)
 
-        self.deck_app.push_screen(Confirm("Undo this?", lines, yes="undo", extra="u"), answered)
+        self.deck_app.push_screen(undo_dialog(entry), answered)
 
     def _undoable(self) -> UndoEntry | None:
         handle = self.fork
@@ -272,6 +270,13 @@ class DeckActs(DeckBase):
             self.submit(InterruptParent())
         else:
             self.deck_app.do_quit()
+
+
+def undo_dialog(entry: UndoEntry) -> Confirm:
+    """Return the question before an undo that changes files in the parent's tree."""
+    lines = [entry.label, "Your tree goes back to what it was just before; nothing else moves.",
+             f"Kept in {entry.ref}."]  # fmt: skip
+    return Confirm("Undo this?", lines, yes="undo", extra="u")
 
 
 def discard_dialog(fork: ForkState) -> Confirm:

@@ -286,8 +286,21 @@ class DiffScreen(Keyed, Screen[None], inherit_bindings=False):
             self._submit(DiscardWork(handle=self._handle))
 
     def do_undo(self) -> None:
-        """Take back the last apply or discard of this fork."""
-        self._submit(UndoLast(handle=self._handle))
+        """Take back the last apply or discard of this fork; asks when files change."""
+        from forkdeck.ui.screens.deck_acts import undo_dialog  # noqa: PLC0415 - a cycle
+
+        state = self._deck.state
+        entry = next((each for each in reversed(state.undo) if each.run == self._handle), None)
+        if entry is None:
+            self.say(f"nothing of {self.fork.name} can be undone")
+        elif entry.kind == "discard":
+            self._submit(UndoLast(handle=self._handle))
+        else:
+            self.deck_app.push_screen(undo_dialog(entry), self._undone)
+
+    def _undone(self, yes: bool | None) -> None:
+        if yes:
+            self._submit(UndoLast(handle=self._handle))
 
     async def do_copy_diff(self) -> None:
         """Copy the whole diff."""

@@ -27,7 +27,7 @@ from forkdeck.ui.start_rows import RECENT, start_rows
 from forkdeck.ui.widgets.status_line import FooterLine
 
 _HINT = "What should we work on?     / commands     @ file     ! shell"
-_HINT_NO_KEY = "No key yet: press Tab, then d for the demo     / commands"
+_HINT_NO_KEY = "No key yet: d plays the demo; Tab comes here for / commands"
 
 
 class StartScreen(Keyed, Screen[None], inherit_bindings=False):
@@ -83,6 +83,9 @@ class StartScreen(Keyed, Screen[None], inherit_bindings=False):
         self.facts, more = await self.deck_app.start_facts()
         if self.facts is not None and not self.facts.can_start:
             self.box.area.placeholder = _HINT_NO_KEY
+            if not self.box.area.text:
+                # Without a key the page is what there is to use: its keys act at once.
+                self.sheet.focus()
         self._trouble = trouble or more
         self.refresh_page()
         if self._trouble:
@@ -192,6 +195,9 @@ class StartScreen(Keyed, Screen[None], inherit_bindings=False):
 
     def _choose(self, index: int) -> None:
         count = min(RECENT, len(self.sessions or ()))
+        if not count:
+            self.sheet.scroll_rows(1 if index > self.selected else -1)
+            return
         self.selected = max(0, min(index, count - 1))
         self.refresh_page()
 

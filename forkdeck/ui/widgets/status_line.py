@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from textual.strip import Strip
 
-from forkdeck.model.state import DeckState
+from forkdeck.model.state import Ask, DeckState
 from forkdeck.model.words import Severity
 from forkdeck.store import selectors
 from forkdeck.store.cells import cut_end
@@ -90,29 +90,38 @@ class TitleLine(StatusLine):
         state, width = self._state, self.size.width
         if state is None or not width:
             return
-        left = self._names(state)
+        fixed, names = self._names(state, short=False)
         right = self._figures(state, words=width >= WORDS_FROM)
-        if width_of(left) + width_of(right) + 3 > width:
+        room = width - 3
+        if width_of([*fixed, *names]) + width_of(right) > room:
             right = self._figures(state, words=False)
-        while width_of(left) + width_of(right) + 3 > width and len(left) > 3:
-            left = left[:-1]
-        self.show_spans(between(left, right, width))
+        if width_of([*fixed, *names]) + width_of(right) > room:
+            fixed, names = self._names(state, short=True)
+        while names and width_of([*fixed, *names]) + width_of(right) > room:
+            names.pop()
+        if width_of(fixed) + width_of(right) > room:
+            # The name of the program gives way before the word that marks the money.
+            fixed = [span for span in fixed if span[1] != "forkdeck"]
+        self.show_spans(between([*fixed, *names], right, width))
 
-    def _names(self, state: DeckState) -> Spans:
+    def _names(self, state: DeckState, *, short: bool) -> tuple[Spans, Spans]:
+        """Return what always stays at the left, and what leaves from its end when room is short."""
         facts = state.session
-        left: Spans = (
+        fixed: Spans = (
             [("chip-zone", f" {self._chip} "), ("text", " ")] if self._chip else [("text", " ")]
         )
-        left.append(("strong", "forkdeck"))
+        fixed.append(("strong", "forkdeck"))
         if facts.simulated:
-            left.append(("warn", f"  {clean_line(facts.simulated)}"))
+            # Simulated money is marked at every width.
+            fixed.append(("warn", "  simulated" if short else f"  {clean_line(facts.simulated)}"))
+        left: Spans = []
         title = clean_line(facts.title) or clean_line(facts.project)
         if title:
             left.append(("text", f"  {cut_end(title, 32)}"))
         branch = self._note or branch_words(state)
         if branch:
             left.append(("muted", f"  {branch}"))
-        return left
+        return fixed, left
 
     def _figures(self, state: DeckState, *, words: bool) -> Spans:
         width = self.size.width
@@ -127,7 +136,7 @@ class TitleLine(StatusLine):
         total = selectors.total_cost(state)
         reported = selectors.total_usage(state).prompt_tokens > 0 or total.usd > 0
         money: Spans = [("strong", formats.cost(total, known=reported))]
-        if state.session.budget_usd is not None and width >= WORDS_FROM:
+        if state.session.budget_usd is not None:
             money.append(("muted", formats.of_budget("", state.session.budget_usd)[1]))
         share = selectors.cache_share(state)
         cache: Spans = [("muted", "   cache "), ("text", formats.percent(share))]
@@ -154,8 +163,12 @@ class AskStrip(StatusLine):
         self._state: DeckState | None = None
         self._now_ms = 0
         self._keys = False
+        self._typing = False
+        self._ask: Ask | None = None
         self._message: tuple[str, Severity] | None = None
         self._trouble = ""
+        self.shows_whole = ""
+        """The request whose whole argument stands here beside its answer keys, or empty."""
 
     @property
     def wanted(self) -> bool:
@@ -169,15 +182,25 @@ class AskStrip(StatusLine):
         now_ms: int,
         *,
         keys: bool = False,
+        ask: Ask | None = None,
+        typing: bool = False,
         trouble: str = "",
         message: tuple[str, Severity] | None = None,
     ) -> None:
-        """Show what waits. `keys`: repeat the answer keys, because the card is out of sight.
+        """Show what waits.
 
-        `trouble` (the log cannot be written) goes before everything, `message` (what came of
-        the last key) before the requests.
+        Args:
+            state: The deck's state.
+            now_ms: The session's time.
+            keys: Whether answer keys would act on `ask`, whose card is out of sight: they are
+                repeated here when its whole argument fits beside them.
+            ask: The request of the selected run; None: the oldest is shown.
+            typing: Whether letters are letters now, so that ``w`` needs its leader.
+            trouble: Why the log cannot be written; goes before everything.
+            message: What came of the last key; goes before the requests.
         """
-        self._state, self._now_ms, self._keys = state, now_ms, keys
+        self._state, self._now_ms, self._keys = state, now_ms, keys and ask is not None
+        self._ask, self._typing = ask, typing
         self._trouble, self._message = trouble, message
         self.compose_spans()
 
@@ -186,6 +209,7 @@ class AskStrip(StatusLine):
         state, width = self._state, self.size.width
         if state is None or not width:
             return
+        self.shows_whole = ""
         if self._trouble:
             left: Spans = [
                 ("text", " "), ("bad-strong", f"{self.marks.times} log"),
@@ -203,29 +227,48 @@ class AskStrip(StatusLine):
             self.show_spans([])
 
     def _compose_asks(self, state: DeckState, width: int) -> None:
-        ask = state.asks[0]
+        oldest = state.asks[0]
+        ask = self._ask or oldest
         count = len(state.asks)
         glyph = self.badge("ASK").glyph
         same = same_requests(state, ask)
-        who: Spans = []
-        for run in [ask.run, *(other.run for other in same)][:3]:
-            fork = state.forks.get(run)
-            name = clean_line(fork.name) if fork else "parent"
-            gap = "   " if who else "  "
-            who += [("muted", f"{gap}{run[1:]} " if fork else gap), ("text", name)]
-        waits: Spans = [("muted", f"oldest waits {formats.duration(self._now_ms - ask.at_ms)}")]
-        head: Spans = [("chip-ask", f" {glyph} {count} ask "), *who]
-        argument = clean_line(visible_escapes(ask.event.argument.split("\n", 1)[0]))
-        request: Spans = [("muted", f"   {clean_line(ask.event.tool)} "), ("text", argument)]
-        right: Spans = [*waits, ("text", "   "), *key_spans([("w", "next")])]
+        head: Spans = [("chip-ask", f" {glyph} {count} ask "), *_who(state, ask, same)]
+        whole = clean_line(visible_escapes(ask.event.argument.replace("\n", "\u21b5 ")))
+        request: Spans = [("muted", f"   {clean_line(ask.event.tool)} "), ("text", whole)]
+        waits: Spans = [("muted", f"oldest waits {formats.duration(self._now_ms - oldest.at_ms)}")]
+        onward = [("Ctrl+X w" if self._typing else "w", "next")]
+        right: Spans = [*waits, ("text", "   "), *key_spans(onward)]
         if self._keys:
-            keys = [*ask_keys(ask, len(same)), ("w", "next")]
-            while len(keys) > 2 and width_of(head) + width_of(key_spans(keys)) + 16 > width:
-                keys.pop(-2)
-            right = key_spans(keys)
+            keys = self._answer_keys(ask, len(same), width - width_of([*head, *request]) - 5)
+            if keys and "\n" not in ask.event.argument:
+                self.shows_whole = ask.event.request
+                right = key_spans(keys)
+            else:
+                right = key_spans([("Enter", "shows it whole"), *onward])
         if width_of(head) + width_of(right) + 4 > width:
-            right = key_spans([("w", "next")])
+            right = key_spans(onward)
         self.show_spans(between([*head, *request], right, width), "warn")
+
+    def _answer_keys(self, ask: Ask, same: int, room: int) -> list[tuple[str, str]]:
+        """Return as many answer keys as fit, once and deny at least; none when those do not."""
+        keys = [*ask_keys(ask, same), ("w", "next")]
+        dropped = ("_", "A", "a", "w")
+        for key in dropped:
+            if width_of(key_spans(keys)) <= room:
+                return keys
+            keys = [pair for pair in keys if pair[0] != key]
+        return keys if width_of(key_spans(keys)) <= room else []
+
+
+def _who(state: DeckState, ask: Ask, same: Sequence[Ask]) -> Spans:
+    """Return the runs that ask the same, three at most."""
+    who: Spans = []
+    for run in [ask.run, *(other.run for other in same)][:3]:
+        fork = state.forks.get(run)
+        name = clean_line(fork.name) if fork else "parent"
+        gap = "   " if who else "  "
+        who += [("muted", f"{gap}{run[1:]} " if fork else gap), ("text", name)]
+    return who
 
 
 class FooterLine(StatusLine):

@@ -123,9 +123,7 @@ def measure_four() -> Sequence[Figure]:
         "wall_ms": [run.wall_ms for run in runs],
         "ideal_ms": [2 * run.ideal_ms for run in runs],
     }
-    return [
-        Figure("8 forks at 4, wall / ideal", 1.04, round(median(ratios), 3), detail=detail)
-    ]
+    return [Figure("8 forks at 4, wall / ideal", 1.04, round(median(ratios), 3), detail=detail)]
 
 
 def _prefix(run: FanOut) -> list[Figure]:

@@ -96,9 +96,7 @@ def measure_sdk() -> Sequence[Figure]:
         "all_ms": [round(stall) for stall in stalls],
         "median_key_ms": round(median(waits), 1),
     }
-    return [
-        Figure("the SDK import's one stall", 350, round(median(stalls)), "ms", detail=detail)
-    ]
+    return [Figure("the SDK import's one stall", 350, round(median(stalls)), "ms", detail=detail)]
 
 
 def measure_memory() -> Sequence[Figure]:

@@ -1,0 +1,1 @@
+"""Draws ``screenshots/`` from saved sessions: ``make screenshots``. Not collected as tests."""
