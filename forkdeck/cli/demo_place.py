@@ -10,12 +10,12 @@ import asyncio
 import os
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from importlib.resources import as_file, files
 from pathlib import Path
 
+from forkdeck.cli.alive import Alive
 from forkdeck.cli.compose import LiveRequest, open_live
 from forkdeck.cli.host import Host, rehearsal_speed
 from forkdeck.cli.project import ProjectFacts, look_at_project
@@ -69,8 +69,11 @@ def _answer_word(text: str) -> Answer:
 class DemoPlace:
     """A demo's directories and its running model; made by `make`, removed by `close`."""
 
-    def __init__(self, host: Host, base: Path, scenario: Scenario, server: RehearsalServer) -> None:
-        self._base = base
+    def __init__(
+        self, host: Host, alive: Alive, scenario: Scenario, server: RehearsalServer
+    ) -> None:
+        self._alive = alive
+        self._base = base = alive.directory
         self._host = replace(host, state=base / "state", config=base / "config")
         self._server = server
         self.scenario = scenario
@@ -99,14 +102,14 @@ class DemoPlace:
         """
         scenario = builtin("demo")
         server = RehearsalServer(scenario, speed=rehearsal_speed())
-        base = await asyncio.to_thread(_make_directories)
+        alive = await asyncio.to_thread(_make_directories)
         try:
-            await asyncio.to_thread(_make_repository, base / "tally")
+            await asyncio.to_thread(_make_repository, alive.directory / "tally")
             await server.start()
         except BaseException:
-            shutil.rmtree(base, ignore_errors=True)
+            alive.remove()
             raise
-        return cls(host, base, scenario, server)
+        return cls(host, alive, scenario, server)
 
     async def open(
         self,
@@ -136,12 +139,13 @@ class DemoPlace:
     async def close(self) -> None:
         """Stop the model and remove everything; safe to call twice."""
         await self._server.stop()
-        await asyncio.to_thread(shutil.rmtree, self._base, ignore_errors=True)
+        await asyncio.to_thread(self._alive.remove)
 
 
-def _make_directories() -> Path:
+def _make_directories() -> Alive:
     try:
-        base = Path(tempfile.mkdtemp(prefix="forkdeck-demo-")).resolve()
+        alive = Alive.make("forkdeck-demo-")
+        base = alive.directory
         with as_file(files("forkdeck") / "sample") as sample:
             shutil.copytree(
                 sample, base / "tally", ignore=shutil.ignore_patterns("__pycache__", "*.pyc")
@@ -153,7 +157,7 @@ def _make_directories() -> Path:
             f"The demo's directory cannot be made: {error}.",
             "Set TMPDIR to a directory that can be written.",
         ) from error
-    return base
+    return alive
 
 
 def _make_repository(project: Path) -> None:

@@ -19,8 +19,9 @@ def show_health(flags: Mapping[str, Any]) -> int:
     rows, _ = asyncio.run(checks(host, working_directory(flags["cwd"])))
     click.echo(f"forkdeck {__version__}\n")
     for row in rows:
-        click.echo(f"{'ok ' if row.good else 'no '} {row.name:<8} {row.text}")
-        if row.remedy and not row.good:
-            for line in row.remedy.splitlines():
-                click.echo(f"             {line}")
+        first, *more = row.text.splitlines() or [""]
+        click.echo(f"{'ok ' if row.good else 'no '} {row.name:<8} {first.strip()}")
+        more += [] if row.good else row.remedy.splitlines()
+        for line in more:
+            click.echo(f"             {line.strip()}")
     return 0 if all(row.good for row in rows) else 1

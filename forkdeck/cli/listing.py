@@ -65,11 +65,20 @@ def show_config(flags: Mapping[str, Any]) -> int:
     print_table(table)
     for each in project.loaded.not_used:
         click.echo(f"{one_line(each.key, 40)}  {each.reason}  ({one_line(each.place, 80)})")
-    click.echo(f"\nyour file     {host.config / 'config.toml'}")
+    click.echo(f"\nthemes        {', '.join(theme_names())}")
+    click.echo(f"your file     {host.config / 'config.toml'}")
     click.echo(f"project file  {project.root / '.forkdeck' / 'config.toml'}")
     trust = "trusted" if project.trusted else "not trusted; /trust in the deck shows its files"
     click.echo(f"project       {trust}")
     return 0
+
+
+def theme_names() -> list[str]:
+    """Return the names of the themes that can be chosen, the person's own among them."""
+    from forkdeck.ui.theme import load_themes  # noqa: PLC0415 - loads Textual
+
+    themes, _ = load_themes()
+    return [theme.name for theme in themes]
 
 
 def print_table(table: Sequence[Sequence[str]]) -> None:

@@ -126,6 +126,8 @@ class RunState(msgspec.Struct, frozen=True, kw_only=True):
     requested: bool = False
     """A request is out and has no byte yet."""
     cut_attempts: int = 0
+    past: tuple[SharedList[HistoryEntry], ...] = ()
+    """Histories before each compaction, oldest first: what forks admitted then start from."""
     sent_positions: int = 0
     """Positions of the last request that was sent; 0 when the next one extends none."""
     sent_sha256: str = ""

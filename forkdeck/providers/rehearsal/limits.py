@@ -10,11 +10,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Final
 
 from forkdeck.model.ports import Clock
 from forkdeck.providers.rehearsal.faults import Refusal
 
-_MINUTE_MS = 60_000
+_MINUTE_MS: Final = 60_000
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,10 @@ class Limits:
 
     requests: int | None = None
     input_tokens: int | None = None
+
+
+NO_LIMITS: Final = Limits()
+"""Nothing is counted."""
 
 
 class _Bucket:

@@ -1,1 +1,0 @@
-"""Foreign transcripts; none yet."""
