@@ -18,6 +18,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
+ROOT = Path(__file__).resolve().parents[1]
+"""The tree these tests stand in is the one that is tested, whatever is installed."""
+
 FORKDECK = (sys.executable, "-m", "forkdeck")
 KEY = "sk-ant-test-0123456789abcdef"
 
@@ -67,6 +70,7 @@ class Program:
     def environment(self) -> dict[str, str]:
         return {
             "PATH": os.environ["PATH"],
+            "PYTHONPATH": str(ROOT),
             "HOME": str(self.base / "home"),
             "TMPDIR": str(self.base / "tmp"),
             "LC_ALL": "C.UTF-8",

@@ -9,11 +9,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from forkdeck import __version__
 from forkdeck.cli.host import Host
 from forkdeck.cli.project import ProjectFacts
 from forkdeck.cli.repository import hiding, make_worktrees
+from forkdeck.cli.trusted_files import TrustedFiles, user_file
 from forkdeck.config.rules import Rule
 from forkdeck.config.settings import Settings
 from forkdeck.config.trust import TrustStore
@@ -196,6 +198,9 @@ async def _parts(
         attached=request.attached,
         person=request.person,
         places=host.state / "places",
+        project=TrustedFiles(TrustStore(host.state), project.root) if project.trusted else None,
+        user_file=partial(user_file, host.config),
+        discard=runner.discard_scratch,
         trust=_trusting(host, project),
     )
 

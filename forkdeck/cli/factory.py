@@ -17,6 +17,8 @@ from forkdeck import __version__
 from forkdeck.cli.host import Host, working_directory
 from forkdeck.cli.project import look_at_project
 from forkdeck.config.loading import LoadedSettings
+from forkdeck.config.project_files import project_root, read
+from forkdeck.config.trust import TrustStore
 from forkdeck.errors import SessionError
 from forkdeck.model.events import Event
 from forkdeck.model.events.session import NoticeRaised
@@ -30,6 +32,9 @@ from forkdeck.store.reducer import fold
 if TYPE_CHECKING:
     from forkdeck.cli.demo_place import DemoPlace
 
+
+_TRUST_BYTES = 64 * 1024
+"""How much of a file is shown before it is trusted."""
 
 _NOTES_SHOWN = 5
 """Marks of a log that are named in its replay."""
@@ -67,6 +72,22 @@ def _marked(log: LogContents) -> list[Event]:
     return [first, notice, *rest]
 
 
+def _trust(state: Path, root: Path) -> tuple[str, tuple[tuple[str, str], ...]]:
+    """Return how far a project is trusted, and each file that is about with its content."""
+    store = TrustStore(state)
+    files = store.files(root)
+    if not files:
+        return "", ()
+    shown: list[tuple[str, str]] = []
+    for file in files:
+        data = read(root, file.path, _TRUST_BYTES) or b""
+        text = data[:_TRUST_BYTES].decode(errors="replace")
+        if file.size_bytes > _TRUST_BYTES:
+            text += f"\n[{file.size_bytes - _TRUST_BYTES} more bytes: open the file to read them]"
+        shown.append((file.path, text))
+    return store.state(root), tuple(shown)
+
+
 class Factory:
     """Implements `forkdeck.model.ports.DeckFactory`; `close` removes what demos left.
 
@@ -96,7 +117,8 @@ class Factory:
         await _loaded("forkdeck.cli.health")
         from forkdeck.cli.health import checks  # noqa: PLC0415 - after the first paint
 
-        found, repo = await checks(self._host, self._cwd, self._flags)
+        found, repo = await checks(self._host, self._cwd, self._flags, quick=True)
+        trust, files = await asyncio.to_thread(_trust, self._host.state, project_root(self._cwd))
         credentials = self._host.credentials
         return StartFacts(
             version=__version__,
@@ -106,6 +128,8 @@ class Factory:
             checks=tuple((each.name, each.good, each.text) for each in found),
             can_start=credentials.found,
             missing="" if credentials.found else credentials.looked_for,
+            trust=trust,
+            trust_files=files,
         )
 
     async def sessions(self, limit: int = 50) -> Sequence[SessionSummary]:

@@ -22,6 +22,13 @@ from forkdeck.model.work import RepoFacts
 from forkdeck.providers.prices import Prices
 from forkdeck.sandbox.probe import probe
 
+_GIT_REMEDIES = {
+    "none": "Start it in a repository, or make one: git init, then a first commit.",
+    "bare": "Start it in a clone or a worktree of it.",
+    "no git": "Install it: 'apt install git', 'dnf install git', or 'brew install git'.",
+}
+"""What to do, where the reason does not say it already."""
+
 
 @dataclass(frozen=True)
 class Check:
@@ -34,9 +41,16 @@ class Check:
 
 
 async def checks(
-    host: Host, cwd: Path, flags: Mapping[str, object] | None = None
+    host: Host, cwd: Path, flags: Mapping[str, object] | None = None, *, quick: bool = False
 ) -> tuple[list[Check], RepoFacts]:
     """Look at everything a session needs; returns the rows and the repository's facts.
+
+    Args:
+        host: This process.
+        cwd: The directory to work in, resolved.
+        flags: Settings given on the command line, by dotted key.
+        quick: Name the price list without looking the model up in it: loading the list takes
+            memory that a screen which may be left again should not take.
 
     Raises:
         ConfigError: A settings file, key or value is wrong.
@@ -48,7 +62,10 @@ async def checks(
     settings = project.loaded.settings
     rows = [_key(host), _git(repo), _sandbox(enforcement)]
     prices = Prices(settings.prices, listed=prices_listed(host, settings))
-    rows.append(await asyncio.to_thread(_prices, prices, settings.model))
+    if quick and settings.model not in settings.prices and prices_listed(host, settings):
+        rows.append(Check("prices", True, f"list prices of {_list_name()}"))
+    else:
+        rows.append(await asyncio.to_thread(_prices, prices, settings.model))
     rows += [_search(), _state(host), _trust(project)]
     return rows, repo
 
@@ -73,7 +90,7 @@ def _git(repo: RepoFacts) -> Check:
     if repo.kind == "ok":
         return Check("git", True, "worktrees work here")
     first, _, rest = repo.reason.partition("\n")
-    return Check("git", False, first or repo.kind, rest)
+    return Check("git", False, first or repo.kind, rest or _GIT_REMEDIES.get(repo.kind, ""))
 
 
 def _sandbox(enforcement: Enforcement) -> Check:
@@ -83,7 +100,6 @@ def _sandbox(enforcement: Enforcement) -> Check:
 
 
 def _prices(prices: Prices, model: str) -> Check:
-    data = f"genai-prices {version('genai-prices')}"
     if prices.per_token_usd(model) is None:
         return Check(
             "prices",
@@ -91,7 +107,11 @@ def _prices(prices: Prices, model: str) -> Check:
             f"no price known for {model}; costs show as –",
             f'Set it in your config.toml: [prices."{model}"] with input and output per million.',
         )
-    return Check("prices", True, f"{model}, list prices of {data}")
+    return Check("prices", True, f"{model}, list prices of {_list_name()}")
+
+
+def _list_name() -> str:
+    return f"genai-prices {version('genai-prices')}"
 
 
 def _search() -> Check:

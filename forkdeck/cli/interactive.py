@@ -12,7 +12,6 @@ from typing import Any
 
 import click
 
-from forkdeck.cli.faces import progress_lines
 from forkdeck.cli.factory import log_notes
 from forkdeck.cli.host import Host, is_terminal, take_host, working_directory
 from forkdeck.cli.project import look_at_project
@@ -74,6 +73,7 @@ def open_replay(flags: Mapping[str, Any]) -> int:
 
 
 def _print_replay(host: Host, target: str) -> int:
+    from forkdeck.cli.faces import progress_lines  # noqa: PLC0415 - the deck never needs it
     from forkdeck.model.state import EMPTY  # noqa: PLC0415 - only this face folds by itself
 
     log = read_log(find_session(host.state, target).events)
@@ -120,6 +120,7 @@ def _run(
         theme_name=flags["theme"] or ui.theme or DEFAULT_THEME,
         ascii_only=True if flags["ascii"] or ui.ascii else None,
         reduced_motion=ui.reduced_motion,
+        cost_footer=ui.cost_footer,
         state_dir=host.state,
         warm=factory.warm_up,
     )

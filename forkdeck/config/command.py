@@ -16,6 +16,9 @@ from functools import lru_cache
 LONGEST = 32_768
 """Characters of a command that is still read; longer ones match no allow rule."""
 
+RUNNABLE = 131_072
+"""Characters above which no system starts a shell with the command: not even looked at."""
+
 _OPERATORS = ";|&()<>"
 # Stand-ins for quoted operator characters, so that the lexer cannot take them for operators.
 _MASKS = {char: chr(0xE000 + index) for index, char in enumerate(_OPERATORS)}
@@ -56,6 +59,8 @@ class Command:
 @lru_cache(maxsize=256)
 def parse(text: str) -> Command:
     """Take a command apart; takes any text."""
+    if len(text) > RUNNABLE:
+        return Command((), "too long to be run", ())
     if len(text) > LONGEST:
         return Command((), "too long to be read", _suspects(text, ()))
     masked, barred = _scan(text)
@@ -95,12 +100,28 @@ def _scan(text: str) -> tuple[str | None, str]:
             quote = char
         if quote != "'" and char in "$`":
             barred = barred or "a substitution"
+        if not quote:
+            barred = barred or _expansion(text, index)
         quoted = quote and char in _MASKS
         out.append(_MASKS[char] if quoted else char)
         index += 1
     if quote:
         return None, barred or "an open quote"
     return "".join(out), barred
+
+
+def _expansion(text: str, index: int) -> str:
+    """Say why an unquoted character may become words that the rule never saw."""
+    char = text[index]
+    if char == "{":
+        # Braces make options out of nothing, as in `find . {-exec,touch,x,\\;}`.
+        return "a brace expansion"
+    if char in "*?[" and (index == 0 or text[index - 1] in " \t-" + _OPERATORS):
+        # A pattern that can begin with a dash may match a file that is named like an option.
+        follows = text[index + 1 : index + 2]
+        if char != "*" or text[index - 1 : index] == "-" or follows in ("", " ", "\t", "?", "["):
+            return "a pattern that may become an option"
+    return ""
 
 
 def _odd(char: str) -> bool:

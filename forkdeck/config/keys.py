@@ -71,6 +71,13 @@ def _seconds(value: Any) -> float:
     return float(value)
 
 
+def _seconds_or_off(value: Any) -> float:
+    fits = isinstance(value, int | float) and not isinstance(value, bool)
+    if not fits or not (value == 0 or 1 <= value <= 86_400):
+        raise ValueError("seconds, from 1 to 86400, or 0 for never")
+    return float(value)
+
+
 def _dollars(value: Any) -> Decimal:
     words = 'an amount in US dollars, such as 2.50 or "2.50"'
     if isinstance(value, bool) or not isinstance(value, int | float | str):
@@ -81,7 +88,8 @@ def _dollars(value: Any) -> Decimal:
         raise ValueError(words) from None
     if not amount.is_finite() or not 0 <= amount <= 1_000_000:
         raise ValueError(words)
-    return amount
+    # A billionth of a dollar is finer than any price; 1E-999999 would be a megabyte of zeros.
+    return amount if amount.as_tuple().exponent in range(-12, 7) else round(amount, 9)
 
 
 def _text(value: Any) -> str:
@@ -211,6 +219,11 @@ KEYS: tuple[Key, ...] = (
     Key("session.budget_tokens", _whole(1, 10_000_000_000), "limit"),
     Key("session.max_turns", _whole(1, 1_000_000), "limit"),
     Key("session.timeout_s", _seconds, "limit"),
+    Key("session.compact", _one_of("auto", "ask", "never"), kind="text"),
+    Key("stalls.silence_s", _seconds_or_off),
+    Key("stalls.tool_s", _seconds_or_off),
+    Key("stalls.repeats", _whole(0, 1_000)),
+    Key("stalls.errors", _whole(0, 1_000)),
     Key("sandbox.network", _boolean, "never project"),
     Key("sandbox.environment", _variables, "never project", "list"),
     Key("sandbox.hide", _texts, "never project", "list"),

@@ -14,6 +14,14 @@ from contextlib import contextmanager
 from io import BufferedReader
 from pathlib import Path
 
+HASHED_BYTES = 4 * 1024 * 1024
+"""Largest file that can be trusted; settings and agents are short."""
+
+TOO_LARGE = "too large"
+"""What stands in place of a larger file's hash."""
+
+_MOST_LOOKED_AT = 20_000
+
 
 def project_root(cwd: Path) -> Path:
     """Return the nearest directory around `cwd` that has a ``.git``, or `cwd` itself."""
@@ -47,12 +55,18 @@ def read(root: Path, relative: str, limit: int) -> bytes | None:
 
 
 def sha256(root: Path, relative: str) -> tuple[str, int] | None:
-    """Return the hash (hex) and size in bytes of a project file, or None."""
+    """Return the hash (hex) and size in bytes of a project file, or None.
+
+    A file over `HASHED_BYTES` is never read: it gets `TOO_LARGE`, which is no hash of anything.
+    """
     with opened(root, relative) as stream:
         if stream is None:
             return None
-        digest = hashlib.file_digest(stream, "sha256")
-        return digest.hexdigest(), stream.tell()
+        size = os.fstat(stream.fileno()).st_size
+        data = stream.read(HASHED_BYTES + 1) if size <= HASHED_BYTES else b""
+        if size > HASHED_BYTES or len(data) > HASHED_BYTES:
+            return TOO_LARGE, size
+        return hashlib.sha256(data).hexdigest(), len(data)
 
 
 def below(root: Path, relative: str, suffix: str = "", most: int = 2_000) -> list[str]:
@@ -65,7 +79,11 @@ def below(root: Path, relative: str, suffix: str = "", most: int = 2_000) -> lis
     if top.is_symlink() or not top.is_dir():
         return []
     found: list[str] = []
+    looked_at = 0
     for directory, names, files in os.walk(top):
+        looked_at += 1 + len(files)
+        if looked_at > _MOST_LOOKED_AT:
+            return found
         names.sort()
         for name in sorted(files):
             path = Path(directory, name).relative_to(root).as_posix()

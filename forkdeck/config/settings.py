@@ -99,6 +99,21 @@ class SessionSettings(msgspec.Struct, frozen=True, kw_only=True):
     budget_tokens: int | None = None
     max_turns: int | None = None
     timeout_s: float | None = None
+    compact: Literal["auto", "ask", "never"] = "auto"
+    """What happens near the context limit: compact by itself, only tell, or neither."""
+
+
+class StallSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """From when on a fork is shown as SLOW; nothing else follows from it. 0 switches one off."""
+
+    silence_s: float = 60.0
+    """Seconds without a byte of an answer."""
+    tool_s: float = 120.0
+    """Seconds that one tool call runs."""
+    repeats: int = 3
+    """The very same call, one after the other."""
+    errors: int = 3
+    """The same error, one call after the other."""
 
 
 class SandboxSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -136,6 +151,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     ui: UiSettings = UiSettings()
     permissions: PermissionSettings = PermissionSettings()
     session: SessionSettings = SessionSettings()
+    stalls: StallSettings = StallSettings()
     sandbox: SandboxSettings = SandboxSettings()
     endpoint: EndpointSettings = msgspec.field(default_factory=EndpointSettings)
     prices: Mapping[str, ModelPrice] = msgspec.field(default_factory=_no_prices)

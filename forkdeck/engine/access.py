@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from forkdeck.config.rules import judge
 from forkdeck.model.raw import JsonDict
 from forkdeck.model.words import Access, Level, Mode
 
@@ -42,6 +43,9 @@ def wanted(run: Run, tool: str, arguments: JsonDict, mode: Mode, allowed: bool) 
         mode: The mode that holds for the run.
         allowed: Whether an allow rule matches the call.
     """
+    barred = narrowed(run, tool, arguments)
+    if barred:
+        return barred
     kind = run.policy.kind
     own: Access = "fork" if kind == "write" else "work"
     if tool in LOOKING:
@@ -49,6 +53,21 @@ def wanted(run: Run, tool: str, arguments: JsonDict, mode: Mode, allowed: bool) 
     if tool != "bash":
         return Need(own, edits=True, words=f"{tool} changes files, and no rule allows it")
     return _shell_view(run, arguments.get("access"), mode, allowed)
+
+
+def narrowed(run: Run, tool: str, arguments: JsonDict) -> str:
+    """Say why the run's profile does not give this call, or nothing.
+
+    A profile narrows and never grants: what passes here is still asked about as usual.
+    """
+    rules, root, cwd = run.policy.rules, run.workspace.root, run.workspace.cwd
+    judged = judge(rules, tool, arguments, root=root, cwd=cwd)
+    if judged.kind == "deny":
+        return f"Refused by the profile {run.policy.name}: deny {judged.rule_text}."
+    given = [rule.text for rule in rules if rule.tool == tool and rule.kind == "allow"]
+    if given and judged.kind != "allow":
+        return f"Refused by the profile {run.policy.name}: it gives only {', '.join(given)}."
+    return ""
 
 
 def _shell_view(run: Run, asked: object, mode: Mode, allowed: bool) -> Need | str:

@@ -11,18 +11,14 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, TypeVar
 
-from forkdeck.engine.cache_verdict import ENTRY_LIFE_MS
-from forkdeck.engine.estimates import estimate, override_note
-from forkdeck.engine.limits import Limits
+from forkdeck.engine.estimates import override_note
+from forkdeck.engine.frozen import Frozen
+from forkdeck.engine.launch_plan import plan_of
+from forkdeck.engine.limits import NO_LIMITS, Limits
 from forkdeck.engine.plans import BatchPlan, ForkPlan
-from forkdeck.engine.run import Policy, Run, Warmth
-from forkdeck.errors import AdmissionRefused, ForkDeckError
+from forkdeck.engine.run import Policy, Run
+from forkdeck.errors import AdmissionRefused, ForkDeckError, HistoryError
 from forkdeck.model.ids import handle, handle_number, slug
-from forkdeck.model.ports import Seed
-from forkdeck.model.raw import from_raw
-from forkdeck.model.state import HistoryEntry
-from forkdeck.seeds.policies import policy, without_thinking
-from forkdeck.seeds.request import block_count
 
 if TYPE_CHECKING:
     from forkdeck.engine.heads import Heads
@@ -32,12 +28,10 @@ if TYPE_CHECKING:
     from forkdeck.seeds.head import RequestHead
     from forkdeck.tools.fork_calls import TaskSpec
 
-_T = TypeVar("_T", float, Decimal)
+_T = TypeVar("_T", int, float, Decimal)
 
 LEVELS = {"minimal": "low", "low": "low", "medium": "medium", "high": "high", "xhigh": "xhigh"}
 """What a thinking level of the settings means as an effort."""
-
-COLD_SEEDS = ("turns:", "none")
 
 
 @dataclass(frozen=True)
@@ -75,8 +69,10 @@ class Admission:
         """
         self._check_depth(run)
         state = self._parts.hub.state
-        history = state.runs[run.run].history.since(0) if run.run in state.runs else []
-        frozen = _Frozen(run, history, self._parts)
+        try:
+            frozen = Frozen(run, state)
+        except HistoryError as error:
+            raise AdmissionRefused(error.what, error.remedy) from error
         number = max((handle_number(each) for each in state.forks), default=0)
         names = {fork.name for fork in state.forks.values()}
         batch = len(state.batches)
@@ -125,36 +121,41 @@ class Admission:
             )
 
     def _batch(self, run: Run, wish: Wish, plans: tuple[ForkPlan, ...]) -> BatchPlan:
-        prefix = plans[0].warmth.shared_tokens
         lost = [override_note(plan, run.warmth.tokens, self._parts.prices) for plan in plans]
         told = (*wish.notes, *(n for plan in plans for n in plan.seed.notes), *filter(None, lost))
-        notes = dict.fromkeys(told)
+        notes = tuple(dict.fromkeys(told))
+        settings = self._parts.settings
+        concurrency = min(wish.max_concurrency, settings.forks.max_per_directory)
+        plan = plan_of(self._parts, run, plans, concurrency, notes)
         return BatchPlan(
             batch=plans[0].batch,
             tool=wish.tool,
             call=wish.call,
             plans=plans,
-            max_concurrency=min(wish.max_concurrency, self._parts.settings.forks.max_per_directory),
+            max_concurrency=concurrency,
             background=wish.background,
-            notes=tuple(notes),
-            estimate_usd=estimate(self._parts.prices, plans, self._parts.hub.now_ms()),
-            prefix_tokens=prefix if prefix is not None else run.warmth.tokens,
+            notes=notes,
+            prefix_tokens=plan.prefix_tokens,
+            plan=plan,
         )
 
     def _fork(
-        self, run: Run, wish: Wish, index: int, frozen: _Frozen, batch: str, name: str
+        self, run: Run, wish: Wish, index: int, frozen: Frozen, batch: str, name: str
     ) -> ForkPlan:
         spec = wish.tasks[index]
         profile = self._profiles.profile(spec.profile)
         agent = self._profiles.agent(spec.agent_type)
         head = self._head(run, spec, profile, agent)
-        mode = "none" if agent is not None else self._mode(wish, spec, run)
+        mode = "none" if agent is not None else self._mode(wish, spec, profile)
         seed = frozen.seed(mode, wish.call, head)
         settings = self._parts.settings.forks
+        own = profile or agent
+        given = own.limits if own is not None else NO_LIMITS
         limits = Limits(
-            max_turns=min(spec.max_turns or settings.max_turns, settings.max_turns),
-            timeout_s=_least(spec.timeout_s, settings.timeout_s),
-            budget_usd=_least(spec.budget_usd, settings.budget_usd),
+            max_turns=_least(_least(spec.max_turns, given.max_turns), settings.max_turns),
+            timeout_s=_least(_least(spec.timeout_s, given.timeout_s), settings.timeout_s),
+            budget_usd=_least(_least(spec.budget_usd, given.budget_usd), settings.budget_usd),
+            budget_tokens=_least(given.budget_tokens, settings.budget_tokens),
         )
         same = head is run.head
         return ForkPlan(
@@ -169,6 +170,9 @@ class Admission:
             source=run.run,
             inherited=tuple(run.messages[: seed.inherited_messages]),
             record=frozen.record(seed) if same else (),
+            source_record=frozen.source_record,
+            source_message_id=run.previous_message_id,
+            thinking_from=min(run.thinking_from, seed.inherited_messages),
             shared_marks=frozen.marks(seed, same=same),
             warmth=frozen.warmth(seed, same=same),
             policy=_policy(spec, profile, agent),
@@ -176,6 +180,7 @@ class Admission:
             depth=run.depth + 1,
             dirty_base=(spec.base or settings.base) == "dirty",
             persona=profile.hint if profile else "",
+            profile=profile.name if profile else None,
             output_schema=spec.output_schema,
             model=head.model if head.model != run.head.model else None,
             effort=head.effort if head.effort != run.head.effort else None,
@@ -183,9 +188,12 @@ class Admission:
             private=wish.private,
         )
 
-    def _mode(self, wish: Wish, spec: TaskSpec, run: Run) -> str:
+    def _mode(self, wish: Wish, spec: TaskSpec, profile: Profile | None) -> str:
+        """Return the seed mode: of the call, the profile, the tool, the settings."""
         if spec.seed:
             return spec.seed
+        if profile is not None and profile.seed:
+            return profile.seed
         if wish.tool == "agent":
             return "placeholder"
         return self._parts.settings.forks.seed
@@ -205,84 +213,6 @@ class Admission:
         )
 
 
-class _Frozen:
-    """The seeds of one launch, made once per mode and shared by all its children."""
-
-    def __init__(self, run: Run, history: Sequence[HistoryEntry], parts: EngineParts) -> None:
-        self._run = run
-        self._history = history
-        self._parts = parts
-        self._seeds: dict[tuple[str, str | None, bool], Seed] = {}
-
-    def seed(self, mode: str, call: str | None, head: RequestHead) -> Seed:
-        """Return the frozen seed of a mode.
-
-        Raises:
-            AdmissionRefused: There is no such mode.
-            SeedRefused: The history cannot give it.
-        """
-        run = self._run
-        strip = head.model != run.head.model or head.thinking != run.head.thinking
-        strip = strip and mode != "none"
-        # Calls of one message have one place in the history: the seed is the same for all.
-        key = (mode, None, strip)
-        if key not in self._seeds:
-            seed = policy(mode).plan(self._history, call)
-            self._seeds[key] = without_thinking(seed, self._history) if strip else seed
-        return self._seeds[key]
-
-    def record(self, seed: Seed) -> tuple[bytes, ...]:
-        """Return the positions of the source's last request that this seed must repeat."""
-        head = self._head_positions()
-        if (
-            seed.mode.startswith(COLD_SEEDS)
-            or seed.inherited_messages == 0 == seed.inherited_blocks
-        ):
-            return tuple(self._run.record[:head])
-        return tuple(self._run.record[: head + seed.boundary])
-
-    def marks(self, seed: Seed, *, same: bool) -> tuple[int, ...]:
-        """Return P (the block the source marked last) and T (end of the shared tail)."""
-        tail = _blocks_of(seed) + block_count(self._run.messages[: seed.inherited_messages]) - 1
-        parent = self._run.previous_mark
-        if not same or parent is None or parent >= seed.boundary or self._is_cold(seed):
-            return (tail,)
-        return (parent, tail)
-
-    def warmth(self, seed: Seed, *, same: bool) -> Warmth:
-        """Return what a child of this seed should find in the cache."""
-        source = self._run.warmth
-        if self._is_cold(seed):
-            cold = f"the seed {seed.mode} does not share the messages"
-            return Warmth(cold=cold, at_ms=source.at_ms)
-        if not same:
-            cold = "another model, effort or system prompt has a cache of its own"
-            return Warmth(tokens=None, at_ms=source.at_ms, cold=cold)
-        tokens = source.tokens
-        sent = (self._run.previous_mark or 0) + 1
-        if tokens is not None and seed.boundary < sent:
-            tokens = round(tokens * seed.boundary / sent)
-        return replace(source, tokens=tokens, shared_tokens=tokens)
-
-    def _is_cold(self, seed: Seed) -> bool:
-        return seed.mode.startswith(COLD_SEEDS) or (
-            seed.inherited_messages == 0 and seed.inherited_blocks == 0
-        )
-
-    def _head_positions(self) -> int:
-        parts = self._run.head.parts()
-        return 1 + len(parts["tools"]) + len(parts["system"])
-
-
-def is_warm(plan: ForkPlan, now_ms: int) -> bool:
-    """Tell whether a child's whole shared prefix is in the cache already."""
-    warmth = plan.warmth
-    if warmth.cold or not warmth.tokens or warmth.at_ms is None:
-        return False
-    fresh = now_ms - warmth.at_ms <= ENTRY_LIFE_MS
-    return fresh and plan.seed.mode in ("before_call", "completed_turns")
-
-
 def _policy(spec: TaskSpec, profile: Profile | None, agent: Profile | None) -> Policy:
     own = profile or agent
     tools = own.tools if own else None
@@ -291,7 +221,8 @@ def _policy(spec: TaskSpec, profile: Profile | None, agent: Profile | None) -> P
         given = frozenset(spec.tools)
         tools = given if tools is None else tools & given
     name = own.name if own else "tools"
-    return Policy("write" if spec.write else "look", tools, denied, name)
+    rules = own.rules if own else ()
+    return Policy("write" if spec.write else "look", tools, denied, name, rules)
 
 
 def _named(plan: ForkPlan, names: set[str]) -> ForkPlan:
@@ -302,10 +233,6 @@ def _named(plan: ForkPlan, names: set[str]) -> ForkPlan:
         name = f"{plan.name}-{number}"
     names.add(name)
     return replace(plan, name=name)
-
-
-def _blocks_of(seed: Seed) -> int:
-    return block_count([from_raw(message) for message in seed.messages])
 
 
 def _least(left: _T | None, right: _T | None) -> _T | None:

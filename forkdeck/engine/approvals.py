@@ -22,14 +22,16 @@ from forkdeck.model.words import Access, Answer, Mode
 if TYPE_CHECKING:
     from forkdeck.engine.parts import EngineParts
     from forkdeck.engine.run import Run
+    from forkdeck.model.launching import LaunchPlan
     from forkdeck.model.ports import Tool
 
 
 @dataclass(frozen=True)
 class Granted:
-    """The call may run, in this view."""
+    """The call may run, in this view; `edited` is the command to run instead, when there is one."""
 
     access: Access
+    edited: str | None = None
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,7 @@ class _Parked:
     key: tuple[str, str, str]
     arguments: JsonDict
     answer: asyncio.Future[tuple[Answer, str]]
+    edited: str | None = None
 
 
 class Approvals:
@@ -117,18 +120,30 @@ class Approvals:
             run, call, tool, arguments, "work", "no rule allows it as work", note
         )
 
-    async def confirm(self, run: Run, call: str, tool: str, plan: str) -> Refused | None:
-        """Ask whether a launch may start; None means yes."""
+    async def confirm(
+        self, run: Run, call: str, tool: str, text: str, *, plan: LaunchPlan, why: str
+    ) -> Refused | None:
+        """Ask whether a launch may start; None means yes.
+
+        Args:
+            run: The run that launches.
+            call: Its first call, or an empty string for the person's.
+            tool: Who asks.
+            text: The plan in words.
+            plan: The plan as data.
+            why: Why it is asked about.
+        """
         asked = ApprovalAsked(
             run=run.run,
             request=self._id(),
             call=call,
             tool=tool,
-            argument=plan,
+            argument=text,
             cwd=run.workspace.cwd,
-            rule="the launch plan is above the price that starts by itself",
+            rule=why,
+            plan=plan,
         )
-        outcome = await self._park(run, asked, {"plan": plan})
+        outcome = await self._park(run, asked, {"plan": text})
         return None if isinstance(outcome, Granted) else outcome
 
     def answer(self, request: str, answer: Answer, reason: str = "") -> bool:
@@ -145,6 +160,29 @@ class Approvals:
             self._answered(each, answer, reason, "person")
         self._sweep()
         return True
+
+    def answer_edited(self, request: str, command: str) -> str:
+        """Allow one parked command once, with other words; only what a rule denies is refused.
+
+        Returns:
+            Why it was refused, or an empty string.
+        """
+        parked = self._parked.get(request)
+        if parked is None:
+            return "That request is not open any more."
+        if parked.asked.tool != "bash":
+            return "Only a command can be edited: allow or deny this one."
+        if not command.strip():
+            return "The command is empty: deny it instead."
+        run, arguments = parked.run, {**parked.arguments, "command": command}
+        root, cwd = run.workspace.root, run.workspace.cwd
+        judged = judge(self._rules(run), "bash", arguments, root=root, cwd=cwd)
+        if judged.kind == "deny":
+            return f"Refused by the rule deny {judged.rule_text}."
+        if command != parked.arguments.get("command"):
+            parked.edited = command
+        self._answered(parked, "once", "", "person")
+        return ""
 
     def mode(self, run: Run) -> Mode:
         """Return the mode that holds for a run."""
@@ -203,7 +241,7 @@ class Approvals:
         if answer == "deny":
             words = f"Refused by the person{f': {reason}' if reason else ''}."
             return Refused(reason if reason.startswith("Nobody") else words)
-        return Granted(asked.view or "look")
+        return Granted(asked.view or "look", parked.edited)
 
     def _unattended(self, parked: _Parked) -> None:
         """Let the scripted person answer, or deny with a named reason."""
@@ -230,7 +268,12 @@ class Approvals:
         self._parked.pop(asked.request, None)
         self._hub.append(
             ApprovalAnswered(
-                run=asked.run, request=asked.request, answer=answer, reason=reason, by=by
+                run=asked.run,
+                request=asked.request,
+                answer=answer,
+                reason=reason,
+                by=by,
+                edited=parked.edited,
             )
         )
         if answer not in ("once", "deny") and asked.grant is not None:

@@ -9,11 +9,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from forkdeck.model.events.step import CacheJudged
+from forkdeck.model.prefix import describe_position, first_difference
 from forkdeck.model.words import Verdict
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from forkdeck.engine.run import Run
     from forkdeck.model.ports import PriceBook
+    from forkdeck.model.raw import JsonDict
     from forkdeck.model.usage import Usage
 
 ENTRY_LIFE_MS = 300_000
@@ -31,22 +35,50 @@ class Expectation:
         tokens: Tokens that should be read; None when not known.
         minimum: Smallest prefix the model caches.
         cold: Why nothing is expected, or an empty string.
+        first: It is the first request of a fork.
+        shared_tokens: Of `tokens`, what was inherited.
+        differs: Where it stops being equal to the source's request, in words.
     """
 
     tokens: int | None
     minimum: int
     cold: str
+    first: bool = False
+    shared_tokens: int | None = None
+    differs: str = ""
 
 
-def expectation(run: Run, now_ms: int) -> Expectation:
-    """Return what the next request of `run` should read, sent at `now_ms`."""
+def expectation(
+    run: Run, now_ms: int, found: Sequence[bytes] = (), body: JsonDict | None = None
+) -> Expectation:
+    """Return what the next request of `run` should read, sent at `now_ms`.
+
+    Args:
+        run: The run that asks.
+        now_ms: The session's time.
+        found: Positions of the request.
+        body: The request, to name a position.
+    """
     warmth = run.warmth
     cold = warmth.cold
     if not cold and warmth.tokens is None:
         cold = "nothing was sent before"
-    elif not cold and warmth.at_ms is not None and now_ms - warmth.at_ms > ENTRY_LIFE_MS:
-        cold = "the cached prefix is older than five minutes"
-    return Expectation(warmth.tokens, run.facts.cache_minimum_tokens, cold)
+    elif not cold and warmth.at_ms is not None and is_stale(warmth.at_ms, now_ms):
+        minutes = (now_ms - warmth.at_ms) // 60_000
+        cold = f"the cached prefix was last used {minutes} minutes ago; it lives five minutes"
+    first = run.steps == 0 and run.previous_mark is None and not run.is_parent
+    differs = ""
+    if first and body is not None:
+        index = first_difference(run.source_record, found)
+        differs = "" if index is None else describe_position(body, index)
+    return Expectation(
+        warmth.tokens, run.facts.cache_minimum_tokens, cold, first, warmth.shared_tokens, differs
+    )
+
+
+def is_stale(at_ms: int | None, now_ms: int) -> bool:
+    """Tell whether a prefix that was last used at `at_ms` has left the cache."""
+    return at_ms is not None and now_ms - at_ms > ENTRY_LIFE_MS
 
 
 def verdict(expected: Expectation, read: int | None) -> Verdict:
@@ -77,25 +109,40 @@ def judge(
     """
     read = usage.cache_read_input_tokens
     word = verdict(expected, read)
-    first = run.steps == 0 and run.previous_mark is None and not run.is_parent
     saved = None
-    shared = run.warmth.shared_tokens
-    if first and read is not None and shared is not None:
-        saved = prices.read_saving_usd(run.head.model, min(read, shared))
-    difference = ""
-    if word == "COLD":
-        difference = expected.cold
-    elif word in ("MISS", "PARTIAL"):
-        difference = endpoint_reason or (
-            "the request is equal to the parent's as far as it is shared; "
-            "the endpoint did not have all of it any more"
-        )
+    if expected.first and read is not None and expected.shared_tokens is not None:
+        saved = prices.read_saving_usd(run.head.model, min(read, expected.shared_tokens))
+    told = read is not None
     return CacheJudged(
         run=run.run,
         verdict=word,
         read_tokens=read,
         expected_tokens=expected.tokens,
-        first_step=first,
+        first_step=expected.first,
         saved_usd=saved,
-        difference=difference,
+        difference=_difference(word, expected, endpoint_reason),
+        written_tokens=usage.cache_creation_input_tokens if told else None,
+        fresh_tokens=usage.input_tokens if told else None,
     )
+
+
+def _difference(word: Verdict, expected: Expectation, endpoint_reason: str | None) -> str:
+    """Say why a request did not read all of its prefix; nothing when it did."""
+    if word == "BELOW MINIMUM":
+        return f"the model caches nothing under {expected.minimum:,} tokens"
+    if word == "COLD":
+        parts = [expected.cold]
+        if expected.differs:
+            parts.append(f"{expected.differs} differs from the parent's request")
+    elif word in ("MISS", "PARTIAL"):
+        parts = [
+            f"{expected.differs} differs from the parent's request"
+            if expected.differs
+            else "the request is equal to what was sent before, as far as it is shared; the "
+            "endpoint did not have all of it any more"
+        ]
+    else:
+        return ""
+    if endpoint_reason:
+        parts.append(f"the endpoint says: {endpoint_reason}")
+    return "; ".join(parts)

@@ -7,13 +7,14 @@ runs at a time, in a task that this object owns.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from forkdeck.engine.repair import interrupted_results
 from forkdeck.engine.run import Slot, text_block
+from forkdeck.engine.run_loop import PAUSED
 from forkdeck.engine.user_slot import due, file_blocks, first_blocks, slot
-from forkdeck.errors import AuthFailed, ForkDeckError
+from forkdeck.errors import AuthFailed, ContextTooLong, ForkDeckError
 from forkdeck.model.events.session import NoticeRaised
 from forkdeck.model.events.turn import PromptQueued, PromptWithdrawn, TurnEnded, TurnStarted
 from forkdeck.model.ids import PARENT
@@ -22,14 +23,18 @@ from forkdeck.model.raw import JsonDict, clean_text
 from forkdeck.model.words import MessageKind
 
 if TYPE_CHECKING:
+    from forkdeck.engine.compaction import Compactor
     from forkdeck.engine.durability import Durable
     from forkdeck.engine.limits import Purse
     from forkdeck.engine.parts import EngineParts
     from forkdeck.engine.run import Run
     from forkdeck.engine.run_loop import LoopEnd, RunLoop
+    from forkdeck.model.state import HistoryEntry
 
-CONTEXT_BANNER = 0.95
-"""Share of the context window from which the person is told."""
+Source: TypeAlias = Literal["prompt", "wake", "resend", "compact"]
+"""Why a turn begins."""
+
+MAKE_ROOM = "Make room with /compact, then send it again with r; or start anew with /clear."
 
 
 class Conversation:
@@ -42,6 +47,7 @@ class Conversation:
         purse: Knows whether the session's budget is spent.
         run: The parent.
         waiting: Gives the batches whose calls wait for them.
+        compactor: Shortens the conversation.
     """
 
     def __init__(
@@ -52,6 +58,7 @@ class Conversation:
         purse: Purse,
         run: Run,
         waiting: Callable[[], Sequence[str]],
+        compactor: Compactor,
     ) -> None:
         self._parts = parts
         self._hub = parts.hub
@@ -59,13 +66,17 @@ class Conversation:
         self._loop = loop
         self._purse = purse
         self._waiting = waiting
+        self._compactor = compactor
         self._turn: asyncio.Task[None] | None = None
         self._told_context = False
         self._closing = False
+        self._source: Source = "prompt"
+        self._hint = ""
         self.run = run
         self.typing = False
         self.changed: Callable[[], None] = lambda: None
         run.slot = self._slot
+        run.pause = compactor.due
 
     @property
     def busy(self) -> bool:
@@ -107,8 +118,20 @@ class Conversation:
         turn = self._hub.state.parent.turn
         if not self.run.messages or turn.outcome == "completed":
             return IntentResult(ok=False, text="There is no failed turn to send again.")
-        self._start("resend", "")
+        # A compaction that failed is what the person wants again, not an answer.
+        again = self._source == "compact" and turn.outcome == "failed"
+        self._start("compact" if again else "resend", "")
         return IntentResult(ok=True)
+
+    def compact(self, hint: str) -> IntentResult:
+        """Compact the conversation, as a turn of its own that can be interrupted."""
+        if self.busy:
+            return IntentResult(ok=False, text="A turn is running; compact after it.")
+        if not self.run.messages:
+            return IntentResult(ok=False, text="There is no conversation to compact.")
+        self._hint = hint
+        self._start("compact", "")
+        return IntentResult(ok=True, text="compacting")
 
     async def interrupt(self) -> IntentResult:
         """End the running turn; forks it waited for go on in the background."""
@@ -140,8 +163,9 @@ class Conversation:
 
     # --- turns ----------------------------------------------------------------------------
 
-    def _start(self, source: Literal["prompt", "wake", "resend"], text: str) -> None:
+    def _start(self, source: Source, text: str) -> None:
         number = self._hub.state.parent.turn.turn + 1
+        self._source = source
         self._hub.append(TurnStarted(turn=number, source=source))
         task = asyncio.create_task(self._run_turn(number, source, text), name=f"turn {number}")
         self._turn = task
@@ -167,7 +191,7 @@ class Conversation:
         entered = bool(history) and history[-1].turn == number
         if text and not entered:
             blocks = interrupted_results(self.run.messages)
-            if not any(entry.kind == "prompt" for entry in history):
+            if not _introduced(history):
                 blocks.extend(first_blocks(self._parts))
             event = self.run.user_message("prompt", [*blocks, text_block(text)], text=text)
             self.run.take(event, self._hub)
@@ -180,15 +204,20 @@ class Conversation:
             self._hub.append(PromptWithdrawn(prompt=prompts[0].prompt, why="sent"))
             self._start("prompt", prompts[0].text)
 
-    async def _run_turn(
-        self, number: int, source: Literal["prompt", "wake", "resend"], text: str
-    ) -> None:
+    async def _run_turn(self, number: int, source: Source, text: str) -> None:
         """Run one turn; every way out ends it with its event."""
         try:
             await self._durable.ready()
-            await self._add_input(source, text)
-            end = await self._loop.drive(self.run)
-            self._end(number, end)
+            if source == "compact":
+                await self._compact(self._hint)
+                self._hub.append(TurnEnded(turn=number, outcome="completed", reason="compacted"))
+            else:
+                if self._compactor.due():
+                    await self._compact()
+                await self._add_input(source, text)
+                self._end(number, await self._drive())
+        except ContextTooLong as error:
+            self._fail(number, error, MAKE_ROOM)
         except AuthFailed as error:
             self._fail(number, error, error.remedy or "Set a key, then resend with r.")
         except ForkDeckError as error:
@@ -199,9 +228,22 @@ class Conversation:
         self._watch_context()
         await self._durable.sync()
 
+    async def _drive(self) -> LoopEnd:
+        """Drive the run to its end, compacting it between two steps when that is due."""
+        while True:
+            end = await self._loop.drive(self.run)
+            if end.reason != PAUSED:
+                return end
+            self._watch_context()
+            await self._compact()
+
+    async def _compact(self, hint: str = "") -> None:
+        await self._compactor.compact(hint)
+        self._told_context = False
+
     def _end(self, number: int, end: LoopEnd) -> None:
         outcome: Literal["completed", "failed"] = "completed"
-        if end.outcome == "failed" or end.reason == "session budget":
+        if end.outcome == "failed" or end.reason.startswith("session "):
             outcome = "failed"
         remedy = end.remedy
         if end.outcome == "partial" and not remedy:
@@ -211,7 +253,7 @@ class Conversation:
     def _fail(self, number: int, error: ForkDeckError, remedy: str) -> None:
         self._hub.append(TurnEnded(turn=number, outcome="failed", reason=error.what, remedy=remedy))
 
-    async def _add_input(self, source: Literal["prompt", "wake", "resend"], text: str) -> None:
+    async def _add_input(self, source: Source, text: str) -> None:
         """Put the turn's input into the history, behind results of calls that never ended."""
         run = self.run
         blocks: list[JsonDict] = interrupted_results(run.messages)
@@ -224,7 +266,7 @@ class Conversation:
         if source == "wake":
             await self._add("notification", [*blocks, *waits.blocks], waits.shown, waits)
             return
-        if not any(entry.kind == "prompt" for entry in self._hub.state.parent.history):
+        if not _introduced(self._hub.state.parent.history):
             blocks.extend(first_blocks(self._parts))
         quoted, faults = await file_blocks(run, text)
         for fault in faults:
@@ -256,18 +298,26 @@ class Conversation:
 
     def _watch_context(self) -> None:
         """Tell once when the conversation nearly fills the model's context."""
-        parent = self._hub.state.parent
-        limit = self.run.facts.context_tokens
-        if limit is None or parent.context_tokens is None or self._told_context:
+        if self._told_context or not self._compactor.near:
             return
-        if parent.context_tokens >= CONTEXT_BANNER * limit:
-            self._told_context = True
-            self._hub.append(
-                NoticeRaised(
-                    run=PARENT,
-                    severity="warning",
-                    what=f"The conversation fills {parent.context_tokens * 100 // limit} % of the "
-                    "model's context.",
-                    remedy="Start a new session with /clear, or fork from here.",
-                )
+        self._told_context = True
+        filled = self._hub.state.parent.context_tokens or 0
+        share = filled * 100 // (self.run.facts.context_tokens or filled or 1)
+        compacts = self._parts.settings.session.compact == "auto"
+        self._hub.append(
+            NoticeRaised(
+                run=PARENT,
+                severity="warning",
+                what=f"The conversation fills {share} % of the model's context.",
+                kept="It is compacted before the next step: a summary takes the place of its older "
+                "messages."
+                if compacts
+                else "",
+                remedy="" if compacts else "Make room with /compact, or start anew with /clear.",
             )
+        )
+
+
+def _introduced(history: Iterable[HistoryEntry]) -> bool:
+    """Whether the history already says where it is: its first prompt does, and a summary."""
+    return any(entry.kind in ("prompt", "summary") for entry in history)

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import assert_never
 
 from forkdeck.engine.admission import Admission
 from forkdeck.engine.approvals import Approvals
+from forkdeck.engine.compaction import Compactor
 from forkdeck.engine.completion import complete_path
 from forkdeck.engine.conversation import Conversation
 from forkdeck.engine.dispatch import Dispatcher
@@ -20,15 +22,19 @@ from forkdeck.engine.fork_run import ForkRunner
 from forkdeck.engine.fork_start import ForkStarter
 from forkdeck.engine.forking import Forking
 from forkdeck.engine.heads import Heads
+from forkdeck.engine.launches import Launches
 from forkdeck.engine.limits import Limits, Purse
 from forkdeck.engine.parts import EngineParts
 from forkdeck.engine.places import Places, leases
 from forkdeck.engine.profiles import Profiles
+from forkdeck.engine.reaping import Reaper
+from forkdeck.engine.recorded import stands, take_recorded
 from forkdeck.engine.reopening import reopen
 from forkdeck.engine.run import Policy, Run
 from forkdeck.engine.run_loop import RunLoop
 from forkdeck.engine.session_facts import SessionFactsKeeper
 from forkdeck.engine.shell import Shell
+from forkdeck.engine.stalls import Stalls
 from forkdeck.engine.step import Asker
 from forkdeck.engine.supervisor import Supervisor
 from forkdeck.engine.work import Work
@@ -42,6 +48,7 @@ from forkdeck.model.intents import (
     AnswerRequest,
     ApplyWork,
     CancelTool,
+    CompactParent,
     DiscardWork,
     Intent,
     IntentResult,
@@ -63,10 +70,11 @@ from forkdeck.model.intents import (
     WithdrawPrompt,
 )
 from forkdeck.model.ports import Capabilities, Transport
-from forkdeck.model.raw import from_raw
 from forkdeck.model.state import DeckState
 from forkdeck.model.tooling import ReadMarks
 from forkdeck.model.work import WorkDiff
+from forkdeck.sandbox.files import in_thread
+from forkdeck.sessionlog.catalogue import write_summary
 from forkdeck.store.selectors import living
 
 
@@ -86,31 +94,48 @@ class LiveDeck:
         self._approvals = Approvals(parts)
         self._dispatcher = Dispatcher(parts, self._durable, self._approvals)
         asker = Asker(parts, self._durable)
-        purse = Purse(parts.hub, parts.prices)
+        purse = Purse(parts.hub, parts.prices, parts.settings)
         loop = RunLoop(parts, self._durable, asker, self._dispatcher, purse)
         profiles = Profiles(parts)
+        self._places = Places(
+            parts.places and leases(parts.places, parts.opened.cwd),
+            parts.settings.forks.max_per_directory,
+            parts.paths.directory,
+        )
+        self._reaper = Reaper(parts)
         self._supervisor = Supervisor(
+            parts,
+            places=self._places,
+            runner=ForkRunner(
+                parts, self._durable, loop, ForkStarter(parts, heads, self._marks_of)
+            ),
+            purse=purse,
+            reaper=self._reaper,
+        )
+        self._launches = Launches(
             parts,
             admission=Admission(parts, heads, profiles),
             profiles=profiles,
             approvals=self._approvals,
             asker=asker,
-            places=Places(
-                parts.places and leases(parts.places, parts.opened.cwd),
-                parts.settings.forks.max_per_directory,
-            ),
-            runner=ForkRunner(
-                parts, self._durable, loop, ForkStarter(parts, heads, self._marks_of)
-            ),
+            purse=purse,
+            supervisor=self._supervisor,
         )
         self._work = Work(parts, self._durable)
-        self._dispatcher.launcher = self._supervisor
+        self._dispatcher.launcher = self._launches
         self._dispatcher.effects = self._work
         self._conversation = Conversation(
-            parts, self._durable, loop, purse, run, lambda: self._supervisor.waiting
+            parts,
+            self._durable,
+            loop,
+            purse,
+            run,
+            lambda: self._launches.waiting,
+            Compactor(parts, self._durable, asker, purse, heads, run),
         )
+        self._stalls = Stalls(parts.hub, parts.clock, parts.settings.stalls)
         self._supervisor.settled = self._settled
-        self._forking = Forking(parts, self._supervisor, run)
+        self._forking = Forking(parts, self._supervisor, self._launches, run)
         self._shell = Shell(parts, self._durable, self._work)
         self._facts = SessionFactsKeeper(parts, self._durable, heads, run)
         self._changed = asyncio.Event()
@@ -146,15 +171,16 @@ class LiveDeck:
             workspace=parts.parent_workspace,
             policy=Policy(),
             limits=Limits(),
-            messages=[from_raw(entry.message) for entry in hub.state.parent.history],
             started_ms=hub.now_ms(),
         )
-        if recorded is None or recorded.sha256 != head.sha256:
-            await heads.record(PARENT, head)
+        take_recorded(run, hub.state.parent, parts.provider.endpoint.base_url)
+        if not stands(recorded, run, parts.provider.endpoint.base_url):
+            await heads.record(PARENT, head, thinking_from=run.thinking_from)
         deck = cls(parts, run, heads)
         if resume:
             await reopen(parts, run)
         deck._work.watch()
+        deck._reaper.look_around(deck._places)
         await hub.sync()
         return deck
 
@@ -192,7 +218,9 @@ class LiveDeck:
         """Do what the person asks; refusals are results, not exceptions."""
         if self._closed is not None:
             return IntentResult(ok=False, text="The session is closed.")
-        if self._hub.trouble is not None and isinstance(intent, SendPrompt | StartFork | RunShell):
+        if self._hub.trouble is not None and isinstance(
+            intent, SendPrompt | StartFork | RunShell | CompactParent
+        ):
             why = f"Nothing new starts: the session log cannot be written ({self._hub.trouble})."
             return IntentResult(ok=False, text=why)
         try:
@@ -228,7 +256,9 @@ class LiveDeck:
 
     async def _close(self) -> None:
         await self._conversation.close()
+        await self._launches.close()
         await self._supervisor.close()
+        await self._stalls.close()
         await self._approvals.close()
         if self._parts.worktrees is not None:
             await self._parts.worktrees.close()
@@ -236,6 +266,9 @@ class LiveDeck:
         self._unsubscribe()
         await self._durable.append(SessionClosed())
         await self._hub.close()
+        with suppress(OSError):
+            # Only a quicker list: it is made anew from the log when it is missing.
+            await in_thread(write_summary, self._parts.paths, self._hub.state)
 
     async def _route(self, intent: Intent) -> IntentResult:  # noqa: C901, PLR0911, PLR0912 - one line per intent
         match intent:
@@ -253,6 +286,8 @@ class LiveDeck:
                 return await self._conversation.interrupt()
             case ResendTurn():
                 return self._conversation.resend()
+            case CompactParent():
+                return self._conversation.compact(intent.hint)
             case StartFork():
                 return self._forking.start(intent)
             case AbortFork():
@@ -304,6 +339,9 @@ class LiveDeck:
         return IntentResult(ok=True, text=f"cancelled {count} call{'s' if count != 1 else ''}")
 
     def _answer(self, intent: AnswerRequest) -> IntentResult:
+        if intent.edited is not None and intent.answer == "once":
+            why = self._approvals.answer_edited(intent.request, intent.edited)
+            return IntentResult(ok=not why, text=why)
         if not self._approvals.answer(intent.request, intent.answer, intent.reason):
             return IntentResult(ok=False, text="That request is not open any more.")
         return IntentResult(ok=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
 
 from forkdeck.engine.approvals import Granted
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
 TOGETHER = frozenset(("read", "grep", "find", "ls"))
 FORKING = frozenset(("fork_join", "fork", "agent"))
-SAME_REFUSALS = 3
-"""A fork whose very same call was refused this often gets its last step."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +39,8 @@ class Call:
     arguments: JsonDict
     broken: bool = False
     """Its input is no JSON object: it must not run."""
+    edited: bool = False
+    """Whether the person edited it before it ran."""
 
 
 @dataclass(frozen=True)
@@ -200,13 +200,14 @@ class Dispatcher:
             return self._ended(run, call, ToolResult(content=text, status="error"))
         allowed = await self._approvals.settle(run, call.id, tool, call.arguments)
         if not isinstance(allowed, Granted):
-            self._count_refusal(run, call)
             denied = ToolResult(content=allowed.reason, status="denied", summary=allowed.summary)
             return self._ended(run, call, denied)
+        call = _as_edited(call, allowed)
         result = await self._run(run, call, tool, allowed.access)
         if result.wants_work and allowed.access == "look":
             again = await self._approvals.offer_work(run, call.id, tool, call.arguments)
             if isinstance(again, Granted):
+                call = _as_edited(call, again)
                 result = await self._run(run, call, tool, again.access)
         return self._block(call, result)
 
@@ -271,12 +272,6 @@ class Dispatcher:
         finally:
             run.calls.pop(call.id, None)
 
-    def _count_refusal(self, run: Run, call: Call) -> None:
-        key = f"{call.name} {bytes(to_raw(call.arguments)).decode()}"
-        run.denials[key] = run.denials.get(key, 0) + 1
-        if run.denials[key] >= SAME_REFUSALS and not run.is_parent:
-            run.stop = "the same call was refused three times"
-
     def _ended(self, run: Run, call: Call, result: ToolResult) -> JsonDict:
         """End a call that never ran."""
         self._start_event(run, call, result.view)
@@ -323,7 +318,18 @@ class Dispatcher:
         )
 
     def _block(self, call: Call, result: ToolResult) -> JsonDict:
-        return result_block(call.id, result.content, error=result.status != "ok")
+        text = result.content
+        if call.edited:
+            command = str(call.arguments.get("command", ""))
+            text = f"[The person edited the command; this ran instead: {command}]\n{text}"
+        return result_block(call.id, text, error=result.status != "ok")
+
+
+def _as_edited(call: Call, allowed: Granted) -> Call:
+    """Return the call with the command that the person put in place of the asked one."""
+    if allowed.edited is None:
+        return call
+    return replace(call, arguments={**call.arguments, "command": allowed.edited}, edited=True)
 
 
 def parse(block: JsonDict) -> Call:

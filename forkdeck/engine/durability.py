@@ -48,6 +48,11 @@ class Durable:
         while self._hub.trouble is not None:
             await self._clock.sleep(_LOOK_AGAIN_S)
 
+    async def flow(self) -> None:
+        """Wait while so much is unsaved that streams must pause."""
+        while self._hub.full:
+            await self._clock.sleep(_LOOK_AGAIN_S)
+
     async def _sync(self) -> None:
         async with self._turn:
             self._next = None

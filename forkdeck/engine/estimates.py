@@ -1,60 +1,95 @@
 """The price range of a launch, told before it starts.
 
-The lower bound is one short step per fork on a warm prefix; the upper one is a working fork:
-`STEPS` steps that each add `GROWTH_TOKENS` and answer `ANSWER_TOKENS`.
+Three prices: one short step per fork (`low`), what such forks cost as a rule (`likely`), and the
+most that long work may cost within the limits (`high`). What is usual is learnt from the forks
+of the session that are over; before there are `ENOUGH` of them it is assumed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from decimal import Decimal
+from statistics import mean
 from typing import TYPE_CHECKING
 
-from forkdeck.engine.cache_verdict import ENTRY_LIFE_MS
+from forkdeck.engine.frozen import prefix_is_warm
+from forkdeck.engine.limits import DIRECTIVE_TOKENS
 
 if TYPE_CHECKING:
     from forkdeck.engine.plans import ForkPlan
     from forkdeck.model.ports import PriceBook
+    from forkdeck.model.state import DeckState, ForkState
 
-DIRECTIVE_TOKENS = 600
-STEPS = 4
-GROWTH_TOKENS = 2_000
-ANSWER_TOKENS = 500
+ENOUGH = 3
+"""Ended forks of a session from which its own experience counts."""
+
+LONG = 3
+"""How many times the usual number of steps long work takes."""
+
 CENT = Decimal("0.01")
 
 
-def estimate(prices: PriceBook, plans: Sequence[ForkPlan], now_ms: int) -> tuple[str, str] | None:
-    """Return the lower and upper price in US dollars, as text; None without a price."""
-    low = high = Decimal(0)
+@dataclass(frozen=True)
+class Habit:
+    """What a fork does as a rule.
+
+    Attributes:
+        steps: Requests.
+        growth_tokens: What each step adds to the next prompt.
+        answer_tokens: Output of each step.
+    """
+
+    steps: int = 4
+    growth_tokens: int = 2_000
+    answer_tokens: int = 500
+
+
+@dataclass(frozen=True)
+class PriceRange:
+    """A launch's price in US dollars."""
+
+    low: Decimal
+    likely: Decimal
+    high: Decimal
+
+    def texts(self) -> tuple[str, str, str]:
+        """Return the three in cents, as decimal text."""
+        cents = [str(each.quantize(CENT)) for each in (self.low, self.likely, self.high)]
+        return cents[0], cents[1], cents[2]
+
+
+def habit(state: DeckState) -> Habit:
+    """Return what forks of this session did as a rule, or what is assumed without them."""
+    known = [fork for fork in state.forks.values() if _counts(fork, state)]
+    if len(known) < ENOUGH:
+        return Habit()
+    runs = [state.runs[fork.handle] for fork in known]
+    steps = mean(run.counters.turns for run in runs)
+    grown = mean(_growth(fork, state) / state.runs[fork.handle].counters.turns for fork in known)
+    answered = mean(run.usage.output_tokens / run.counters.turns for run in runs)
+    return Habit(max(1, round(steps)), max(100, round(grown)), max(50, round(answered)))
+
+
+def estimate(
+    prices: PriceBook, plans: Sequence[ForkPlan], now_ms: int, usual: Habit
+) -> PriceRange | None:
+    """Return the price range of a launch; None when a price is not known.
+
+    The children of one cold prefix pay its write once: the first one leads, the others read.
+    """
+    total = PriceRange(Decimal(0), Decimal(0), Decimal(0))
+    written: set[tuple[str, str]] = set()
     for plan in plans:
         price = prices.per_token_usd(plan.head.model)
         if price is None:
             return None
-        _, write, read, output = price
-        warmth = plan.warmth
-        prefix = warmth.tokens or plan.head.estimated_tokens
-        warm = (
-            not warmth.cold and warmth.at_ms is not None and now_ms - warmth.at_ms <= ENTRY_LIFE_MS
-        )
-        first = prefix * (read if warm else write) + DIRECTIVE_TOKENS * write
-        low += first + ANSWER_TOKENS * output
-        again = sum(
-            (prefix + step * GROWTH_TOKENS) * read + GROWTH_TOKENS * write
-            for step in range(1, STEPS)
-        )
-        high += first + again + STEPS * ANSWER_TOKENS * output
-    return str(low.quantize(CENT)), str(high.quantize(CENT))
-
-
-def plan_text(plans: Sequence[ForkPlan], range_usd: tuple[str, str] | None) -> str:
-    """Return a launch plan in words, for the question whether it may start."""
-    count = len(plans)
-    price = f"${range_usd[0]} to ${range_usd[1]}" if range_usd else "price not known"
-    lines = [f"{count} fork{'s' if count != 1 else ''}, {price}"]
-    for plan in plans:
-        kind = "write" if plan.write else "read-only"
-        lines.append(f"{plan.name} ({kind}, seed {plan.seed.mode}): {plan.task.strip()}")
-    return "\n".join(lines)
+        key = (plan.head.sha256, plan.seed.mode)
+        reads = prefix_is_warm(plan.warmth, now_ms) or key in written
+        written.add(key)
+        one = _one(plan, price, usual, reads=reads)
+        total = PriceRange(total.low + one.low, total.likely + one.likely, total.high + one.high)
+    return total
 
 
 def override_note(plan: ForkPlan, prefix_tokens: int | None, prices: PriceBook) -> str:
@@ -68,3 +103,48 @@ def override_note(plan: ForkPlan, prefix_tokens: int | None, prices: PriceBook) 
         extra = (price[1] - price[2]) * prefix_tokens
         cost = f", about ${extra.quantize(CENT)} more per fork"
     return f"{what} is an override: the whole shared cache is lost for it{cost}."
+
+
+def _one(
+    plan: ForkPlan,
+    price: tuple[Decimal, Decimal, Decimal, Decimal],
+    usual: Habit,
+    *,
+    reads: bool,
+) -> PriceRange:
+    """Price one fork: its first request, then steps that each read what the last one wrote."""
+    _, write, read, output = price
+    prefix = plan.warmth.tokens or plan.head.estimated_tokens + _seed_tokens(plan)
+    first = prefix * (read if reads else write) + DIRECTIVE_TOKENS * write
+    answer = usual.answer_tokens * output
+    low = first + answer
+    most = plan.limits.max_turns or LONG * usual.steps
+    usd = plan.limits.budget_usd
+
+    def work(steps: int) -> Decimal:
+        steps = max(1, min(steps, most))
+        growth = usual.growth_tokens
+        reading = sum(
+            (prefix + DIRECTIVE_TOKENS + step * growth) * read for step in range(1, steps)
+        )
+        spent = first + reading + (steps - 1) * growth * write + steps * answer
+        return spent if usd is None else min(spent, max(usd, low))
+
+    return PriceRange(low, work(usual.steps), work(LONG * usual.steps))
+
+
+def _seed_tokens(plan: ForkPlan) -> int:
+    inherited = sum(len(str(message.get("content"))) for message in plan.inherited)
+    return (inherited + sum(len(bytes(raw)) for raw in plan.seed.messages)) // 4
+
+
+def _counts(fork: ForkState, state: DeckState) -> bool:
+    run = state.runs.get(fork.handle)
+    return fork.outcome in ("done", "partial") and run is not None and run.counters.turns > 0
+
+
+def _growth(fork: ForkState, state: DeckState) -> int:
+    """Return what a fork wrote and sent beyond its first prompt."""
+    run = state.runs[fork.handle]
+    end = run.context_tokens or 0
+    return max(0, end - (fork.inherited_tokens or 0))

@@ -7,22 +7,27 @@ what the fork had written and changed is kept on every way out.
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from forkdeck.engine.claim_look import look, settle
 from forkdeck.engine.fork_start import ForkStarter
 from forkdeck.engine.report_check import ASK_AGAIN, longest, problem
 from forkdeck.engine.reports import shared_name, write_files
 from forkdeck.engine.run import text_block
+from forkdeck.engine.tree_guard import TreeGuard
 from forkdeck.errors import ContextTooLong, ForkDeckError, WorktreeError
 from forkdeck.model.events.fork import ForkDelayed, ForkEnded, ForkSaving
 from forkdeck.model.events.session import NoticeRaised
 from forkdeck.model.events.work import WorkSaved, WorktreeKept, WorktreeRemoved
+from forkdeck.model.raw import JsonDict
 from forkdeck.model.words import Outcome
 from forkdeck.sandbox.files import in_thread
 
 if TYPE_CHECKING:
+    from forkdeck.engine.claims import FileFact
     from forkdeck.engine.durability import Durable
     from forkdeck.engine.parts import EngineParts
     from forkdeck.engine.plans import Fork
@@ -64,6 +69,7 @@ class ForkRunner:
         self._durable = durable
         self._loop = loop
         self._starter = starter
+        self._guard = TreeGuard(parts)
 
     async def run(self, fork: Fork) -> None:
         """Run a fork to its end; whatever happens inside, it ends with its event.
@@ -84,7 +90,10 @@ class ForkRunner:
             raise
         ending = self._aborted(fork) if work.cancelled() else work.result()
         fork.work = None
+        files = await self._named_files(fork, ending.report)
         await self._save(fork)
+        await self._guard.end(fork.handle)
+        self._check_claims(fork, ending.report, files)
         await self._durable.append(
             ForkEnded(
                 run=fork.handle,
@@ -96,6 +105,25 @@ class ForkRunner:
             )
         )
         await self._write_files(fork.handle)
+
+    async def _named_files(self, fork: Fork, report: str) -> dict[str, FileFact]:
+        """Look at the files a report names while the fork's view stands; never an error."""
+        if fork.run is None:
+            return {}
+        try:
+            return await look(fork.run.workspace, report)
+        except Exception:  # noqa: BLE001 - the door of every run task: a check must not cost the end
+            return {}
+
+    def _check_claims(self, fork: Fork, report: str, files: dict[str, FileFact]) -> None:
+        """Say how the report compares with what the fork did; never an error."""
+        if fork.run is None or not report.strip():
+            return
+        try:
+            settle(self._hub, fork.handle, report, files, fork.run.workspace.root)
+        except Exception as error:  # noqa: BLE001 - as above
+            what = f"The report of {fork.handle} was not checked: {type(error).__name__}: {error}."
+            self._hub.append(NoticeRaised(run=fork.handle, severity="warning", what=what))
 
     async def _guarded(self, fork: Fork) -> Ending:
         """Do the work; every failure becomes an ending."""
@@ -112,6 +140,8 @@ class ForkRunner:
 
     async def _work(self, fork: Fork) -> Ending:
         await self._durable.ready()
+        if self._hub.state.forks[fork.handle].write:
+            self._guard.begin(fork.handle)
         run = await self._starter.start(fork)
         group, handle = fork.group, fork.handle
         if group is not None:
@@ -132,7 +162,8 @@ class ForkRunner:
         end = await self._loop.drive(run)
         if end.outcome != "done":
             return self._unfinished(run, end)
-        schema = fork.plan.output_schema if fork.plan else None
+        logged = self._hub.state.forks[fork.handle].output_schema
+        schema: JsonDict | None = json.loads(logged) if logged else None
         wrong = problem(end.text, schema)
         if not wrong:
             return Ending("done", end.reason, end.text)
@@ -231,6 +262,9 @@ class ForkRunner:
             await in_thread(write_files, self._parts.paths, self._hub.state, handle)
             if self._parts.share is not None:
                 self._parts.share(shared_name(handle), self._parts.paths.report(handle))
+            if self._parts.discard is not None:
+                # A fork that goes on gets new ones; the report stays beside the log.
+                await in_thread(self._parts.discard, handle)
         except OSError as error:
             self._hub.append(
                 NoticeRaised(

@@ -8,17 +8,20 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from forkdeck.engine.limits import Limits
+from forkdeck.config.rules import Rule
+from forkdeck.engine.limits import Limits, counted_tokens
+from forkdeck.engine.recorded import stands, take_recorded
 from forkdeck.engine.repair import interrupted_results
-from forkdeck.engine.run import Policy, Run, Slot, Warmth, text_block
+from forkdeck.engine.run import Policy, Run, Slot, text_block
+from forkdeck.engine.templates import Templates
 from forkdeck.errors import SessionError, WorktreeError
 from forkdeck.model.events.fork import ForkReopened, ForkStarted, ForkSteered
 from forkdeck.model.events.turn import MessageAdded
 from forkdeck.model.events.work import WorktreeCreated
-from forkdeck.model.raw import from_raw
 from forkdeck.model.tooling import ReadMarks
 from forkdeck.model.work import Lease
 from forkdeck.seeds.directive import directive_block
@@ -54,6 +57,7 @@ class ForkStarter:
         self._hub = parts.hub
         self._heads = heads
         self._marks_of = marks_of
+        self._templates = Templates(parts)
 
     async def start(self, fork: Fork) -> Run:
         """Return a fork's conversation, ready to be driven.
@@ -85,7 +89,7 @@ class ForkStarter:
             workspace, notice = await self._worktree(fork, dirty=plan.dirty_base)
         else:
             workspace = self._parts.fork_workspace(plan.handle)
-        await self._heads.record(plan.handle, plan.head)
+        await self._heads.record(plan.handle, plan.head, thinking_from=plan.thinking_from)
         run = Run(
             run=plan.handle,
             depth=plan.depth,
@@ -98,27 +102,28 @@ class ForkStarter:
             marks=self._marks_of(plan.source).copy(),
             messages=list(plan.inherited),
             record=plan.record,
+            source_record=plan.source_record,
+            previous_message_id=plan.source_message_id,
+            thinking_from=plan.thinking_from,
             shared_positions=len(plan.record),
             shared_marks=plan.shared_marks,
-            warmth=Warmth(
-                plan.warmth.tokens,
-                plan.warmth.at_ms,
-                plan.warmth.cold,
-                plan.warmth.shared_tokens,
-            ),
+            warmth=replace(plan.warmth),
             started_ms=hub.now_ms(),
         )
         fork.run = run
         run.slot = self._slot(run)
-        self._add_seed(run, plan, notice)
+        template = await self._templates.directive()
+        self._templates.report()
+        self._add_seed(run, plan, notice, template)
         return run
 
-    def _add_seed(self, run: Run, plan: ForkPlan, notice: str) -> None:
+    def _add_seed(self, run: Run, plan: ForkPlan, notice: str, template: str | None) -> None:
         """Append the seed's own messages; the last one ends with the directive."""
         directive = directive_block(
             self._hub.state.forks[plan.handle],
             notice=notice,
             persona=plan.persona,
+            template=template,
             report="free" if plan.output_schema else self._parts.settings.forks.report,
         )
         if plan.output_schema is not None:
@@ -180,28 +185,30 @@ class ForkStarter:
         blocks.append(text_block(RESUMED))
         if state.write:
             run.workspace = await self._reopened_workspace(fork, state)
+        else:
+            # Its private directories went when it ended.
+            run.workspace = self._parts.fork_workspace(handle)
         if text.strip():
             blocks.append(text_block(f"[message from the person]\n{text.strip()}"))
         run.stop, run.partial, run.steps = "", "", 0
         run.denials.clear()
         run.started_ms = hub.now_ms()
         run.limits = self._fresh_limits(run, handle)
+        run.neared.clear()
         run.take(run.user_message("directive", blocks, text=text.strip() or "go on"), hub)
         fork.run = run
         return run
 
     def _fresh_limits(self, run: Run, handle: str) -> Limits:
-        """Give a resumed fork its money limit once more, on top of what it has spent."""
+        """Give a resumed fork its budgets once more, on top of what it has spent."""
         plan = self._hub.state.forks[handle]
-        if run.limits.budget_usd is None or plan.budget_usd is None:
-            return run.limits
-        spent = self._hub.state.runs[handle].cost.usd
-        return Limits(
-            run.limits.max_turns,
-            run.limits.timeout_s,
-            spent + Decimal(plan.budget_usd),
-            run.limits.budget_tokens,
-        )
+        own = self._hub.state.runs[handle]
+        usd, tokens = run.limits.budget_usd, run.limits.budget_tokens
+        if usd is not None and plan.budget_usd is not None:
+            usd = own.cost.usd + Decimal(plan.budget_usd)
+        if tokens is not None and plan.budget_tokens is not None:
+            tokens = counted_tokens(own.usage) + plan.budget_tokens
+        return Limits(run.limits.max_turns, run.limits.timeout_s, usd, tokens)
 
     async def _rebuilt(self, fork: Fork, state: ForkState) -> Run:
         """Make the run of a fork that an earlier process drove, from its log."""
@@ -210,18 +217,30 @@ class ForkStarter:
             raise SessionError(f"{fork.handle} has no request head.", "Start a new fork.")
         head = await self._heads.load(facts.head.sha256)
         settings = self._parts.settings.forks
-        budget = None if state.budget_usd is None else Decimal(state.budget_usd)
         run = Run(
             run=fork.handle,
             depth=state.depth,
             head=head,
             facts=self._parts.prices.facts(head.model),
             workspace=self._parts.fork_workspace(fork.handle),
-            policy=Policy("write" if state.write else "look"),
-            limits=Limits(state.max_turns or settings.max_turns, state.timeout_s, budget),
+            policy=Policy(
+                "write" if state.write else "look",
+                None if state.tools is None else frozenset(state.tools),
+                frozenset(state.denied),
+                state.profile or state.agent_type or "tools",
+                tuple(_rule(text) for text in state.rules),
+            ),
+            limits=Limits(
+                state.max_turns or settings.max_turns,
+                state.timeout_s,
+                None if state.budget_usd is None else Decimal(state.budget_usd),
+                state.budget_tokens,
+            ),
             batch=state.batch,
-            messages=[from_raw(entry.message) for entry in facts.history],
         )
+        take_recorded(run, facts, self._parts.provider.endpoint.base_url)
+        if not stands(facts.head, run, self._parts.provider.endpoint.base_url):
+            await self._heads.record(fork.handle, head, thinking_from=run.thinking_from)
         run.slot = self._slot(run)
         return run
 
@@ -258,6 +277,12 @@ class ForkStarter:
             )
 
         return slot
+
+
+def _rule(text: str) -> Rule:
+    """Read a logged rule, such as ``deny bash(git push)``."""
+    kind, _, words = text.partition(" ")
+    return Rule.parse(words, "allow" if kind == "allow" else "deny")
 
 
 def worktree_notice(lease: Lease) -> str:

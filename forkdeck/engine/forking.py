@@ -13,6 +13,7 @@ from forkdeck.model.raw import clean_text
 from forkdeck.seeds.validity import tool_use_ids
 
 if TYPE_CHECKING:
+    from forkdeck.engine.launches import Launches
     from forkdeck.engine.parts import EngineParts
     from forkdeck.engine.run import Run
     from forkdeck.engine.supervisor import Supervisor
@@ -24,13 +25,17 @@ class Forking:
     Args:
         parts: The deck's parts.
         supervisor: Owns the forks.
+        launches: Admits what the person asks for.
         parent: The parent's conversation.
     """
 
-    def __init__(self, parts: EngineParts, supervisor: Supervisor, parent: Run) -> None:
+    def __init__(
+        self, parts: EngineParts, supervisor: Supervisor, launches: Launches, parent: Run
+    ) -> None:
         self._parts = parts
         self._hub = parts.hub
         self._supervisor = supervisor
+        self._launches = launches
         self._parent = parent
 
     def start(self, intent: StartFork) -> IntentResult:
@@ -38,10 +43,10 @@ class Forking:
         settings = self._parts.settings.forks
         try:
             wish = from_person(intent, settings, self._seed())
-            handles = self._supervisor.start(self._parent, wish)
+            handles, text = self._launches.start(self._parent, wish)
         except (AdmissionRefused, SeedRefused) as error:
             return IntentResult(ok=False, text=str(error))
-        return IntentResult(ok=True, text=", ".join(handles), handles=handles)
+        return IntentResult(ok=True, text=text, handles=handles)
 
     def abort(self, handle: str) -> IntentResult:
         """Stop one fork; its partial report and work are kept."""

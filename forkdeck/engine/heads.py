@@ -52,8 +52,13 @@ class Heads:
         """Return the one object for heads that are equal to `head`."""
         return self._known.setdefault(head.sha256, head)
 
-    async def record(self, run: str, head: RequestHead) -> None:
+    async def record(self, run: str, head: RequestHead, *, thinking_from: int = 0) -> None:
         """Store a head (once) and note it as the head of `run`.
+
+        Args:
+            run: The run it belongs to from now on.
+            head: The head.
+            thinking_from: Messages of the run before this index are sent without thinking.
 
         Raises:
             SessionError: It cannot be stored.
@@ -71,6 +76,8 @@ class Heads:
                 thinking=head.thinking,
                 context_tokens=facts.context_tokens,
                 head_tokens=head.estimated_tokens,
+                thinking_from=thinking_from,
+                endpoint=self._parts.provider.endpoint.base_url,
             )
         )
 

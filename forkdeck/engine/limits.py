@@ -1,22 +1,36 @@
-"""Limits of a run and the session's purse: what the next step may cost, and whether it is the last.
+"""The purse: whether a run's next step may be done, what it may cost, and whether it is the last.
 
-The run loop asks before every step. Money that a running request may still spend is reserved, so
-that eight forks cannot each spend the same last dollar.
+The run loop asks before every step. Money and tokens that a running request may still use are
+set aside, and so is what every living fork needs for its last step, which only reports: eight
+forks cannot each spend the same last dollar.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from forkdeck.errors import ForkDeckError
-from forkdeck.store.selectors import total_cost
+from forkdeck.engine.scopes import (
+    NO_LIMITS,
+    Limits,
+    Scope,
+    batch_limits,
+    counted_tokens,
+    scopes_of,
+    session_scope,
+)
+from forkdeck.errors import AdmissionRefused, ForkDeckError
 
 if TYPE_CHECKING:
+    from forkdeck.config.settings import Settings
+    from forkdeck.engine.plans import BatchPlan, ForkPlan
     from forkdeck.engine.run import Run
     from forkdeck.model.ports import PriceBook
     from forkdeck.store.hub import Hub
+
+__all__ = ["NO_LIMITS", "LimitReached", "Limits", "Neared", "Purse", "StepPlan", "counted_tokens"]
 
 SMALLEST_ANSWER_TOKENS = 256
 """A step whose answer could not even have this many tokens is not started."""
@@ -24,8 +38,13 @@ SMALLEST_ANSWER_TOKENS = 256
 REPORT_TOKENS = 2_000
 """Answer tokens kept in reserve for the last step, which only reports."""
 
+DIRECTIVE_TOKENS = 600
+"""Rough size of what a fork's first request adds to its seed."""
+
 SOFT_MARK = Decimal("0.8")
-"""Share of a limit at which the run is told."""
+"""Share of a limit at which the run and the person are told."""
+
+_CENT = Decimal("0.01")
 
 
 class LimitReached(ForkDeckError):
@@ -43,23 +62,6 @@ class LimitReached(ForkDeckError):
 
 
 @dataclass(frozen=True)
-class Limits:
-    """Limits of one run; None means no limit.
-
-    Attributes:
-        max_turns: Steps.
-        timeout_s: Seconds from its start, waits included.
-        budget_usd: Money, all its requests together.
-        budget_tokens: Input, output and cache writes together; cache reads do not count.
-    """
-
-    max_turns: int | None = None
-    timeout_s: float | None = None
-    budget_usd: Decimal | None = None
-    budget_tokens: int | None = None
-
-
-@dataclass(frozen=True)
 class StepPlan:
     """How the next step may be done.
 
@@ -74,18 +76,41 @@ class StepPlan:
     cost_usd: Decimal | None = None
 
 
-class Purse:
-    """Money of the session, with what running requests may still spend set aside.
+@dataclass(frozen=True)
+class Neared:
+    """A limit of which 80 % is used.
 
-    Args:
-        hub: Where the spent money stands.
-        prices: Prices per token.
+    Attributes:
+        limit: Its name.
+        words: The limit in words.
+        share: The used part, 0 to 1.
+        session: It is one of the whole session.
     """
 
-    def __init__(self, hub: Hub, prices: PriceBook) -> None:
+    limit: str
+    words: str
+    share: float
+    session: bool
+
+
+class Purse:
+    """Turns, time, tokens and money of runs, batches and the session.
+
+    Args:
+        hub: Where what is used stands.
+        prices: Prices per token.
+        settings: The limits of batches and of the session.
+    """
+
+    def __init__(self, hub: Hub, prices: PriceBook, settings: Settings) -> None:
         self._hub = hub
         self._prices = prices
-        self._reserved: dict[str, Decimal] = {}
+        self._settings = settings
+        self._reserved: dict[str, tuple[Decimal, int]] = {}
+        self._held: dict[str, Decimal] = {}
+        self._neared: set[str] = set()
+
+    # --- steps ----------------------------------------------------------------------------
 
     def plan(self, run: Run, last: str = "") -> StepPlan:
         """Say how the next step of `run` may be done, and set its cost aside.
@@ -95,98 +120,192 @@ class Purse:
             last: A limit already reached: the step only reports.
 
         Raises:
-            LimitReached: Not even a short report can be paid.
+            LimitReached: Not even a short report may be written any more.
         """
-        last = last or self._reached(run)
+        scopes = self._scopes(run)
+        last = last or run.stop or self._reached(run, scopes)
         wanted = REPORT_TOKENS if last else run.facts.max_output_tokens
+        if not last:
+            last, wanted = self._within_tokens(run, scopes, wanted)
         price = self._prices.per_token_usd(run.head.model)
-        left = self._left(run)
-        if price is None or left is None:
+        left, narrow = self._left(run, scopes)
+        if price is None or left is None or narrow is None:
+            self._reserved[run.run] = (Decimal(0), wanted)
             return StepPlan(wanted, last)
         prompt = self._prompt_usd(run, price)
         payable = int((left - prompt) / price[3]) if price[3] else wanted
         reserve = 0 if run.is_parent or last else REPORT_TOKENS
         if payable - reserve < SMALLEST_ANSWER_TOKENS and not last and not run.is_parent:
-            last, wanted, reserve = "budget", REPORT_TOKENS, 0
+            last, wanted, reserve = narrow.named("budget"), REPORT_TOKENS, 0
         if payable < SMALLEST_ANSWER_TOKENS:
-            raise self._broke(run)
+            raise _broke(narrow)
         tokens = max(SMALLEST_ANSWER_TOKENS, min(wanted, payable - reserve))
         cost = prompt + price[3] * tokens
-        self._reserved[run.run] = cost
+        self._reserved[run.run] = (cost, tokens)
         return StepPlan(tokens, last, cost)
 
     def release(self, run: str) -> None:
-        """Give back what was set aside; the real cost stands in the state."""
+        """Give back what a step set aside; what it really used stands in the state."""
         self._reserved.pop(run, None)
 
-    def soft_mark(self, run: Run) -> str:
-        """Return the words for the nearest limit when 80 % of it is used, else nothing."""
-        own = self._hub.state.runs.get(run.run)
-        limits = run.limits
-        if own is None:
-            return ""
-        shares: list[tuple[Decimal, str]] = []
-        if limits.max_turns:
-            shares.append((Decimal(run.steps) / limits.max_turns, f"{limits.max_turns} turns"))
-        if limits.timeout_s:
-            used = Decimal(self._hub.now_ms() - run.started_ms) / 1000
-            shares.append((used / Decimal(str(limits.timeout_s)), f"{limits.timeout_s:g} seconds"))
-        if limits.budget_usd:
-            shares.append((own.cost.usd / limits.budget_usd, f"${limits.budget_usd}"))
-        share, words = max(shares, default=(Decimal(0), ""))
-        return words if share >= SOFT_MARK else ""
+    def neared(self, run: Run) -> list[Neared]:
+        """Return the limits of which `run` or the session used 80 % since it was asked last."""
+        found: list[Neared] = []
+        for scope in self._scopes(run):
+            known = self._neared if scope.kind == "session" else run.neared
+            for limit, words, share in scope.shares():
+                if share >= SOFT_MARK and words not in known:
+                    known.add(words)
+                    whole = scope.kind == "session"
+                    found.append(Neared(limit, words, min(1.0, float(share)), whole))
+        return found
 
     def session_exhausted(self) -> bool:
-        """Whether the session's budget is spent."""
-        budget = self._hub.state.session.budget_usd
-        return budget is not None and total_cost(self._hub.state).usd >= budget
+        """Whether the session's limits let no turn begin."""
+        scope = session_scope(self._hub.state, self._settings, self._hub.now_ms())
+        budget = scope.limits.budget_usd
+        return bool(scope.reached()) or (budget is not None and scope.usd >= budget)
 
-    def _reached(self, run: Run) -> str:
-        limits = run.limits
-        if run.stop:
-            return run.stop
-        if limits.max_turns is not None and run.steps >= limits.max_turns:
-            return "turns"
-        elapsed_ms = self._hub.now_ms() - run.started_ms
-        if limits.timeout_s is not None and elapsed_ms >= limits.timeout_s * 1000:
-            return "time"
-        own = self._hub.state.runs.get(run.run)
-        if own is not None and limits.budget_tokens is not None:
-            spent = own.usage.input_tokens + own.usage.output_tokens
-            spent += own.usage.cache_creation_input_tokens or 0
-            if spent >= limits.budget_tokens:
-                return "tokens"
+    # --- launches -------------------------------------------------------------------------
+
+    def admit(self, batches: Sequence[BatchPlan]) -> None:
+        """Set aside what every fork of a launch needs to begin and to report.
+
+        Raises:
+            AdmissionRefused: The batch's or the session's budget cannot pay that; nothing is set
+                aside.
+        """
+        needs = {plan.handle: self._need(plan) for batch in batches for plan in batch.plans}
+        limit = batch_limits(self._settings).budget_usd
+        for batch in batches:
+            need = _total(needs[plan.handle] for plan in batch.plans)
+            if limit is not None and need > limit:
+                raise _too_dear(len(batch.plans), need, limit, "of a batch")
+        budget = self._hub.state.session.budget_usd
+        if budget is not None and needs:
+            scope = session_scope(self._hub.state, self._settings, self._hub.now_ms())
+            left = budget - scope.usd - self._aside("", scope)
+            if _total(needs.values()) > left:
+                raise _too_dear(len(needs), _total(needs.values()), left, "left in this session")
+        self._held.update({handle: need for handle, need in needs.items() if need is not None})
+
+    def settled(self, handle: str) -> None:
+        """Give back what was held for a fork that is over."""
+        self._held.pop(handle, None)
+        self._reserved.pop(handle, None)
+
+    # --- inside ---------------------------------------------------------------------------
+
+    def _scopes(self, run: Run) -> list[Scope]:
+        return scopes_of(run, self._hub.state, self._settings, self._hub.now_ms())
+
+    def _reached(self, run: Run, scopes: Sequence[Scope]) -> str:
+        """Return the limit that makes the next step the last one.
+
+        Raises:
+            LimitReached: It is not the run's own, and there is nothing to report yet.
+        """
+        for scope in scopes:
+            limit = scope.reached()
+            if not limit:
+                continue
+            if scope.kind != "run" and (run.is_parent or not run.steps):
+                what = f"The {limit} limit is reached; no other step is started."
+                remedy = "Raise it in the settings." if scope.kind == "session" else ""
+                raise LimitReached(limit, what, remedy)
+            return limit
         return ""
 
-    def _left(self, run: Run) -> Decimal | None:
-        """Return the money this run may still spend, or None without a budget."""
-        state = self._hub.state
-        left: list[Decimal] = []
-        own = state.runs.get(run.run)
-        if run.limits.budget_usd is not None:
-            left.append(run.limits.budget_usd - (own.cost.usd if own else Decimal(0)))
-        if state.session.budget_usd is not None:
+    def _within_tokens(self, run: Run, scopes: Sequence[Scope], wanted: int) -> tuple[str, int]:
+        """Lower an answer's bound to what the token budgets leave."""
+        for scope in scopes:
+            budget = scope.limits.budget_tokens
+            if budget is None:
+                continue
             others = sum(
-                (cost for name, cost in self._reserved.items() if name != run.run), Decimal(0)
-            )
-            left.append(state.session.budget_usd - total_cost(state).usd - others)
-        return min(left) if left else None
+                tokens for name, (_, tokens) in self._reserved.items()
+                if name != run.run and scope.counts(name)
+            )  # fmt: skip
+            left = budget - scope.tokens - others - _new_tokens(run)
+            reserve = 0 if run.is_parent else min(REPORT_TOKENS, budget // 4)
+            if left - reserve < SMALLEST_ANSWER_TOKENS:
+                if run.is_parent:
+                    limit = scope.named("tokens")
+                    what = f"The {limit} limit of {budget:,} cannot take another step."
+                    raise LimitReached(limit, what, "Raise it in the settings.")
+                return scope.named("tokens"), REPORT_TOKENS
+            wanted = min(wanted, left - reserve)
+        return "", wanted
+
+    def _left(self, run: Run, scopes: Sequence[Scope]) -> tuple[Decimal | None, Scope | None]:
+        """Return the money this run may still spend and whose limit that is; None without one."""
+        left: Decimal | None = None
+        narrow: Scope | None = None
+        for scope in scopes:
+            budget = scope.limits.budget_usd
+            if budget is None:
+                continue
+            here = budget - scope.usd - self._aside(run.run, scope)
+            if left is None or here < left:
+                left, narrow = here, scope
+        return left, narrow
+
+    def _aside(self, run: str, scope: Scope) -> Decimal:
+        """Return what is set aside within `scope` for runs other than `run`."""
+        total = Decimal(0)
+        for name in self._held.keys() | self._reserved.keys():
+            if name == run or not scope.counts(name):
+                continue
+            asked = self._reserved.get(name, (Decimal(0), 0))[0]
+            total += max(asked, self._held.get(name, Decimal(0)))
+        return total
+
+    def _need(self, plan: ForkPlan) -> Decimal | None:
+        """Price a fork's first step with a report for an answer; None without a price."""
+        price = self._prices.per_token_usd(plan.head.model)
+        if price is None:
+            return None
+        _, write, read, output = price
+        warmth = plan.warmth
+        prefix = warmth.tokens or plan.head.estimated_tokens
+        first = prefix * (write if warmth.cold else read) + DIRECTIVE_TOKENS * write
+        return first + REPORT_TOKENS * output
 
     def _prompt_usd(self, run: Run, price: tuple[Decimal, Decimal, Decimal, Decimal]) -> Decimal:
         """Price the next prompt: what is known to be cached is read, the rest is written."""
         _, write, read, _ = price
         known = run.warmth.tokens or 0
-        total = max(known, run.estimated_tokens())
         cached = 0 if run.warmth.cold else known
+        total = max(known, run.estimated_tokens())
         return read * cached + write * (total - cached)
 
-    def _broke(self, run: Run) -> LimitReached:
-        own = run.limits.budget_usd
-        if own is not None and not run.is_parent:
-            return LimitReached("budget", f"The fork's budget of ${own} cannot pay another step.")
-        budget = self._hub.state.session.budget_usd
+
+def _new_tokens(run: Run) -> int:
+    """Return the rough tokens the next prompt adds to what was sent before."""
+    known = 0 if run.warmth.cold else run.warmth.tokens or 0
+    return max(0, run.estimated_tokens() - known)
+
+
+def _total(amounts: Iterable[Decimal | None]) -> Decimal:
+    return sum((each for each in amounts if each is not None), Decimal(0))
+
+
+def _too_dear(count: int, need: Decimal, left: Decimal, whose: str) -> AdmissionRefused:
+    cost = f"${need.quantize(_CENT)}"
+    return AdmissionRefused(
+        f"budget: {count} fork{'s' if count != 1 else ''} would need at least {cost} to begin and "
+        f"to report, and ${max(left, Decimal(0)).quantize(_CENT)} is {whose}.",
+        "Start fewer forks, or ask the person to raise the budget.",
+    )
+
+
+def _broke(scope: Scope) -> LimitReached:
+    limit, budget = scope.named("budget"), scope.limits.budget_usd
+    if scope.kind == "session":
         return LimitReached(
-            "session budget",
+            limit,
             f"The session's budget of ${budget} cannot pay another step.",
             "Raise it with b, then resend with r.",
         )
+    whose = "fork" if scope.kind == "run" else "batch"
+    return LimitReached(limit, f"The {whose}'s budget of ${budget} cannot pay another step.")

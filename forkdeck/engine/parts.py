@@ -38,6 +38,18 @@ class Person(Protocol):
         ...
 
 
+class ProjectFiles(Protocol):
+    """The project's own files that count only when they are trusted; blocking."""
+
+    def read(self, relative: str, limit: int) -> bytes | None:
+        """Return at most `limit` bytes of a file as it was trusted, or None."""
+        ...
+
+    def paths(self) -> tuple[str, ...]:
+        """Return the paths of those files, sorted, relative to the root."""
+        ...
+
+
 @dataclass(frozen=True, kw_only=True)
 class EngineParts:
     """Everything a live deck needs, behind ports where it touches the world.
@@ -67,6 +79,9 @@ class EngineParts:
             below it; None counts this process alone.
         share: Shows a host file (a fork's report) to the parent, read-only, under a name; None
             when its view cannot.
+        project: Reads the project's trusted files; None reads them through the parent's view.
+        user_file: Reads a file of the person's own configuration directory, or gives None.
+        discard: Removes the private directories of a run that is over; blocking.
         trust: Trusts the project's files as they are now and says what that means.
         rng: Randomness of spacing; seeded in tests.
     """
@@ -93,5 +108,8 @@ class EngineParts:
     person: Person | None = None
     places: Path | None = None
     share: Callable[[str, Path], str] | None = None
+    project: ProjectFiles | None = None
+    user_file: Callable[[str, int], bytes | None] | None = None
+    discard: Callable[[str], None] | None = None
     trust: Callable[[], str] | None = None
     rng: random.Random = field(default_factory=random.Random)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from forkdeck.engine.limits import Limits
 from forkdeck.engine.run import Policy, Run, Warmth
+from forkdeck.model.launching import LaunchPlan
 from forkdeck.model.ports import ModelFacts, Seed
 from forkdeck.model.raw import JsonDict
 from forkdeck.model.words import ForkTool
@@ -34,6 +36,9 @@ class ForkPlan:
         source: The run it was forked from.
         inherited: Decoded messages it takes whole, shared by reference.
         record: Positions that its first request must begin with.
+        source_record: All positions of the source's request, to name a difference.
+        source_message_id: The source's last answer, for the endpoint's own diagnosis.
+        thinking_from: Inherited messages before this index come without their thinking.
         shared_marks: Flat block indexes the parent marked, and the end of the shared tail.
         warmth: What its first request should find in the cache.
         policy: What it may do.
@@ -41,6 +46,7 @@ class ForkPlan:
         depth: Its depth, at least 1.
         dirty_base: Whether a write fork starts from a snapshot of the parent's tree.
         persona: Who it should be, put into the directive.
+        profile: Name of its profile.
         output_schema: JSON schema of its report, or None.
         model: The overriding model, or None.
         effort: The overriding effort, or None.
@@ -59,6 +65,9 @@ class ForkPlan:
     source: str
     inherited: tuple[JsonDict, ...]
     record: tuple[bytes, ...]
+    source_record: Sequence[bytes] = ()
+    source_message_id: str | None = None
+    thinking_from: int = 0
     shared_marks: tuple[int, ...]
     warmth: Warmth
     policy: Policy
@@ -66,6 +75,7 @@ class ForkPlan:
     depth: int
     dirty_base: bool = False
     persona: str = ""
+    profile: str | None = None
     output_schema: JsonDict | None = None
     model: str | None = None
     effort: str | None = None
@@ -90,8 +100,8 @@ class BatchPlan:
         max_concurrency: How many of them run at once.
         background: Whether nobody waits for it.
         notes: What to tell the caller: accepted and ignored arguments, lost caches.
-        estimate_usd: Lower and upper price, or None when no price is known.
         prefix_tokens: Tokens of the shared prefix, or None.
+        plan: What it will do and cost.
     """
 
     batch: str
@@ -101,8 +111,8 @@ class BatchPlan:
     max_concurrency: int
     background: bool
     notes: tuple[str, ...] = ()
-    estimate_usd: tuple[str, str] | None = None
     prefix_tokens: int | None = None
+    plan: LaunchPlan | None = None
 
 
 @dataclass(eq=False)

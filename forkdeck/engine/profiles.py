@@ -1,53 +1,30 @@
-"""Fork profiles and agent files of a project: who a fork should be, and what it may do.
+"""Fork profiles and typed agents of a project, by name, and only when the project is trusted.
 
-Files are ``.forkdeck/profiles/NAME.md``, ``.forkdeck/agents/NAME.md`` and
-``.claude/agents/NAME.md``: a short header between ``---`` lines and a text. They are read
-through the parent's view when a call names one, and only in a trusted project.
+Profiles are ``.forkdeck/profiles/NAME.toml``; agents ``.forkdeck/agents/NAME.md``, then
+``.claude/agents/NAME.md``. The supervisor loads what a launch names before it is planned, the
+admission reads it. Bytes come from the trust store, so that what is used is what was trusted.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from forkdeck.config.rules import TOOLS
+from forkdeck.engine.profile_files import Profile, parse_header, read_agent, read_profile
 from forkdeck.errors import AdmissionRefused, ToolError
+from forkdeck.sandbox.files import in_thread
 
 if TYPE_CHECKING:
     from forkdeck.engine.parts import EngineParts
 
-LARGEST_BYTES = 64 * 1024
+LARGEST_BYTES: Final = 64 * 1024
+PROFILES: Final = (".forkdeck/profiles",)
+AGENTS: Final = (".forkdeck/agents", ".claude/agents")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}\Z")
-_FOREIGN = {"LS": "ls", "Glob": "find", "MultiEdit": "edit"}
-"""Tool names of other programs' agent files that differ by more than case."""
-
-
-@dataclass(frozen=True)
-class Profile:
-    """What a profile or an agent file says.
-
-    Attributes:
-        name: Its name.
-        hint: Words for the directive.
-        body: The system prompt of a typed agent.
-        tools: Tools it gives; None: all.
-        denied: Tools it takes away.
-        model: Another model.
-        effort: Another effort.
-    """
-
-    name: str
-    hint: str = ""
-    body: str = ""
-    tools: frozenset[str] | None = None
-    denied: frozenset[str] = frozenset()
-    model: str | None = None
-    effort: str | None = None
 
 
 class Profiles:
-    """Profiles by name; `load` reads what calls name, before they are admitted.
+    """Profiles and agents by name; `load` reads what calls name, before they are admitted.
 
     Args:
         parts: The deck's parts.
@@ -65,10 +42,11 @@ class Profiles:
             AdmissionRefused: There is no such file, it is not trusted, or it says nonsense.
         """
         if profile:
-            self._profiles[profile] = await self._read("profile", profile, (".forkdeck/profiles",))
+            path, data = await self._find("profile", profile, PROFILES, ".toml")
+            self._profiles[profile] = read_profile(profile, path, data)
         if agent:
-            folders = (".forkdeck/agents", ".claude/agents")
-            self._agents[agent] = await self._read("subagent_type", agent, folders)
+            path, data = await self._find("subagent_type", agent, AGENTS, ".md")
+            self._agents[agent] = read_agent(agent, path, data)
 
     def profile(self, name: str | None) -> Profile | None:
         """Return a loaded profile."""
@@ -78,7 +56,9 @@ class Profiles:
         """Return a loaded agent file."""
         return self._agents[name] if name else None
 
-    async def _read(self, field: str, name: str, folders: tuple[str, ...]) -> Profile:
+    async def _find(
+        self, field: str, name: str, folders: tuple[str, ...], suffix: str
+    ) -> tuple[str, bytes]:
         if not _NAME.match(name):
             raise AdmissionRefused(f"{field}: {name[:64]!r} is no name of a file.")
         if not self._parts.trusted:
@@ -87,79 +67,61 @@ class Profiles:
                 "The person can trust it with /trust.",
             )
         for folder in folders:
-            path = f"{self._parts.parent_workspace.root}/{folder}/{name}.md"
-            try:
-                data = await self._parts.parent_workspace.read_bytes(path, LARGEST_BYTES)
-            except ToolError:
-                continue
-            if len(data) > LARGEST_BYTES:
-                raise AdmissionRefused(f"{field}: {folder}/{name}.md is larger than 64 KiB.")
-            return parse_profile(name, data.decode("utf-8", "replace"), field)
-        where = " or ".join(f"{folder}/{name}.md" for folder in folders)
-        raise AdmissionRefused(f"{field}: there is no {where}.", "Leave it out, or name another.")
+            path = f"{folder}/{name}{suffix}"
+            data = await self._read(field, path)
+            if data is not None:
+                return path, data
+        found = await self._by_header(field, name, folders, suffix)
+        if found is not None:
+            return found
+        where = " or ".join(f"{folder}/{name}{suffix}" for folder in folders)
+        known = ", ".join(self._names(folders, suffix)[:20])
+        raise AdmissionRefused(
+            f"{field}: there is no {where} that is trusted.",
+            f"Known: {known}." if known else "Leave it out: the project has none.",
+        )
 
-
-def parse_profile(name: str, text: str, field: str) -> Profile:
-    """Read a profile's header and text.
-
-    Raises:
-        AdmissionRefused: The header is no header, or names a tool that is none.
-    """
-    header: dict[str, list[str]] = {}
-    body = text.removeprefix("\ufeff").strip()
-    if body.startswith("---"):
-        head, closed, body = body[3:].partition("\n---")
-        if not closed:
-            raise AdmissionRefused(f"{field}: the header of {name} has no closing line of dashes.")
-        header = _header(head)
-    values = {key: value[0] for key, value in header.items() if value}
-    return Profile(
-        name=name,
-        hint=values.get("hint", values.get("promptHint", body.strip())),
-        body=body.strip(),
-        tools=_tools(header.get("tools"), name, field),
-        denied=_tools(header.get("denied", header.get("disallowedTools")), name, field)
-        or frozenset(),
-        model=_model(values.get("model")),
-        effort=values.get("effort"),
-    )
-
-
-def _header(text: str) -> dict[str, list[str]]:
-    """Read ``key: value``, ``key: [a, b]`` and lists of ``- item`` lines; no more of YAML."""
-    found: dict[str, list[str]] = {}
-    key = ""
-    for line in text.splitlines():
-        stripped = line.strip()
-        if stripped.startswith("- ") and key:
-            found[key].append(_plain(stripped[2:]))
-        elif ":" in stripped and not stripped.startswith("#") and not line[:1].isspace():
-            key, _, value = stripped.partition(":")
-            key, value = key.strip(), value.strip()
-            listed = value.startswith("[") and value.endswith("]")
-            parts = value[1:-1].split(",") if listed else [value]
-            found[key] = [_plain(part) for part in parts if _plain(part)]
-    return found
-
-
-def _plain(text: str) -> str:
-    return text.strip().strip("\"'")
-
-
-def _tools(names: list[str] | None, name: str, field: str) -> frozenset[str] | None:
-    if names is None:
-        return None
-    found: set[str] = set()
-    for each in (part.strip() for entry in names for part in entry.split(",")):
-        if not each or each == "*":
+    async def _by_header(
+        self, field: str, name: str, folders: tuple[str, ...], suffix: str
+    ) -> tuple[str, bytes] | None:
+        """Find an agent whose header, not its file, has this name."""
+        if suffix != ".md":
             return None
-        tool = _FOREIGN.get(each, each.lower())
-        if tool in TOOLS:
-            found.add(tool)
-        elif each == tool:
-            raise AdmissionRefused(f"{field}: {name} names a tool {each!r} that does not exist.")
-    return frozenset(found)
+        for path in self._paths(folders, suffix):
+            data = await self._read(field, path)
+            head = (data or b"").decode("utf-8", "replace").removeprefix("\ufeff")
+            if data and head.startswith("---"):
+                header = parse_header(head[3:].partition("\n---")[0])
+                if header.get("name") == [name]:
+                    return path, data
+        return None
 
+    async def _read(self, field: str, path: str) -> bytes | None:
+        """Return a trusted file's bytes, or None when there is no such file."""
+        project = self._parts.project
+        if project is not None:
+            data = await in_thread(project.read, path, LARGEST_BYTES + 1)
+        else:
+            workspace = self._parts.parent_workspace
+            try:
+                data = await workspace.read_bytes(f"{workspace.root}/{path}", LARGEST_BYTES)
+            except ToolError:
+                return None
+        if data is not None and len(data) > LARGEST_BYTES:
+            raise AdmissionRefused(f"{field}: {path} is larger than 64 KiB.")
+        return data
 
-def _model(name: str | None) -> str | None:
-    return name if name and name not in ("inherit", "default") and "-" in name else None
+    def _paths(self, folders: tuple[str, ...], suffix: str) -> list[str]:
+        project = self._parts.project
+        if project is None:
+            return []
+        return [
+            path
+            for folder in folders
+            for path in project.paths()
+            if path.startswith(f"{folder}/") and path.endswith(suffix)
+        ]
+
+    def _names(self, folders: tuple[str, ...], suffix: str) -> list[str]:
+        paths = self._paths(folders, suffix)
+        return list(dict.fromkeys(path.rpartition("/")[2].removesuffix(suffix) for path in paths))

@@ -1,20 +1,33 @@
-"""Whether a fork's last text is a report: not empty, no pointer to something else, right shape."""
+"""Whether a fork's last text is a report: not empty, no pointer to something else, right shape.
+
+A shape is a JSON schema that the call asked for. `check_schema` looks at the schema before
+anything starts, `problem` at the report. No schema is fetched and no pattern of one is run.
+"""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import Sequence
-from typing import Any, cast
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final, cast
 
+from forkdeck.errors import AdmissionRefused
 from forkdeck.model.raw import JsonDict
 
-ASK_AGAIN = (
+if TYPE_CHECKING:
+    from jsonschema.protocols import Validator
+
+ASK_AGAIN: Final = (
     "[report] {problem} Only your last message returns to the conversation that started you. "
     "Write the whole report now, as one message, without calling tools."
 )
-POINTER_CHARS = 240
+POINTER_CHARS: Final = 240
 """A pointer is short; a longer text is a report, whatever it mentions."""
+
+SCHEMA_CHARS: Final = 32_768
+SCHEMA_DEPTH: Final = 64
+FAULT_CHARS: Final = 300
 
 _POINTER = re.compile(
     r"\b(?:see|as|in|per) (?:the |my )?(?:\w+ )?"
@@ -23,15 +36,8 @@ _POINTER = re.compile(
     re.IGNORECASE,
 )
 _FENCE = re.compile(r"```(?:json)?\s*\n(.*?)\n\s*```", re.DOTALL)
-_TYPES: dict[str, tuple[type, ...]] = {
-    "object": (dict,),
-    "array": (list,),
-    "string": (str,),
-    "number": (int, float),
-    "integer": (int,),
-    "boolean": (bool,),
-    "null": (type(None),),
-}
+_PATTERNS: Final = ("pattern", "patternProperties")
+_REFERENCES: Final = ("$ref", "$dynamicRef", "$recursiveRef")
 
 
 def problem(text: str, schema: JsonDict | None) -> str:
@@ -51,69 +57,78 @@ def longest(texts: Sequence[str]) -> str:
     return max(texts, key=len, default="")
 
 
+def check_schema(schema: JsonDict) -> None:
+    """Check that a schema can be used; loads the validator, so call it off the loop.
+
+    Raises:
+        AdmissionRefused: It is no JSON schema (draft 2020-12), too large or too deep, or has
+            references or patterns: either could run for ever.
+    """
+    from jsonschema import Draft202012Validator  # noqa: PLC0415 - only calls with a schema need it
+    from jsonschema.exceptions import SchemaError  # noqa: PLC0415 - as above
+
+    if len(json.dumps(schema)) > SCHEMA_CHARS:
+        raise _refused(f"it is larger than {SCHEMA_CHARS} characters")
+    _walk(schema, SCHEMA_DEPTH)
+    try:
+        Draft202012Validator.check_schema(schema)
+    except SchemaError as error:
+        raise _refused(_one_line(error.message)) from error
+
+
+def mismatch(value: Any, schema: JsonDict) -> str:
+    """Return how a JSON value breaks a schema, the first fault in reading order, or nothing."""
+    from jsonschema.exceptions import ValidationError  # noqa: PLC0415 - as above
+
+    try:
+        _validator(json.dumps(schema)).validate(value)  # pyright: ignore[reportUnknownMemberType] - the library's own type is partial
+    except ValidationError as error:
+        where = error.json_path if error.json_path != "$" else "the value"
+        return f"{where}: {_one_line(error.message)}"
+    return ""
+
+
+@lru_cache(maxsize=16)
+def _validator(schema: str) -> Validator:
+    from jsonschema import Draft202012Validator  # noqa: PLC0415 - as above
+    from referencing import Registry  # noqa: PLC0415 - as above
+
+    # An empty registry of its own: a reference that leads elsewhere is never fetched.
+    registry: Registry[Any] = Registry()
+    return Draft202012Validator(json.loads(schema), registry=registry)
+
+
 def _schema_problem(text: str, schema: JsonDict) -> str:
-    fenced = _FENCE.findall(text)
+    fenced: list[str] = _FENCE.findall(text)
     for candidate in (*reversed(fenced), text):
         try:
             value: Any = json.loads(candidate)
-        except ValueError:
+        except (ValueError, RecursionError):
             continue
-        wrong = mismatch(value, schema, "the value")
+        wrong = mismatch(value, schema)
         return f"The JSON does not fit the asked shape: {wrong}." if wrong else ""
     return f"A JSON value of this shape was asked for: {json.dumps(schema)[:2000]}"
 
 
-def mismatch(value: Any, schema: JsonDict, where: str) -> str:
-    """Return how a JSON value breaks a schema, or nothing.
-
-    Knows ``type``, ``enum``, ``const``, ``required``, ``properties``, ``additionalProperties``
-    (as a boolean), ``items``, ``minItems`` and ``maxItems``; other keywords are not checked.
-    """
-    kind = schema.get("type")
-    kinds: list[str] = [kind] if isinstance(kind, str) else cast("list[str]", kind or [])
-    if kinds and not any(_is(value, each) for each in kinds):
-        return f"{where} is not of type {' or '.join(kinds)}"
-    if "enum" in schema and value not in schema["enum"]:
-        return f"{where} is none of the allowed values"
-    if "const" in schema and value != schema["const"]:
-        return f"{where} is not the one allowed value"
+def _walk(value: Any, depth: int) -> None:
+    """Refuse what must not be evaluated, wherever it stands."""
+    if depth <= 0:
+        raise _refused(f"it is nested more than {SCHEMA_DEPTH} deep")
     if isinstance(value, dict):
-        return _object_mismatch(cast("JsonDict", value), schema, where)
-    if isinstance(value, list):
-        return _array_mismatch(cast("list[Any]", value), schema, where)
-    return ""
+        for key, item in cast("JsonDict", value).items():
+            if key in _PATTERNS and isinstance(item, str | dict):
+                raise _refused(f"{key} is not supported, since a pattern could run for ever")
+            if key in _REFERENCES and isinstance(item, str):
+                raise _refused(f"{key} is not supported; write the part out where it is used")
+            _walk(item, depth - 1)
+    elif isinstance(value, list):
+        for item in cast("list[Any]", value):
+            _walk(item, depth - 1)
 
 
-def _object_mismatch(value: JsonDict, schema: JsonDict, where: str) -> str:
-    known: JsonDict = schema.get("properties") or {}
-    for name in cast("list[str]", schema.get("required") or []):
-        if name not in value:
-            return f"{where} has no {name}"
-    for name, each in value.items():
-        if name in known:
-            wrong = mismatch(each, known[name], f"{where}.{name}")
-            if wrong:
-                return wrong
-        elif schema.get("additionalProperties") is False:
-            return f"{where} may not have {name}"
-    return ""
+def _refused(why: str) -> AdmissionRefused:
+    return AdmissionRefused(f"output_schema: {why}.", "Send a plain JSON schema (draft 2020-12).")
 
 
-def _array_mismatch(value: list[Any], schema: JsonDict, where: str) -> str:
-    if len(value) < schema.get("minItems", 0):
-        return f"{where} has too few items"
-    if len(value) > schema.get("maxItems", len(value)):
-        return f"{where} has too many items"
-    items: Any = schema.get("items")
-    if isinstance(items, dict):
-        for index, each in enumerate(value):
-            wrong = mismatch(each, cast("JsonDict", items), f"{where}[{index}]")
-            if wrong:
-                return wrong
-    return ""
-
-
-def _is(value: Any, kind: str) -> bool:
-    if isinstance(value, bool):
-        return kind == "boolean"
-    return isinstance(value, _TYPES.get(kind, (object,)))
+def _one_line(text: str) -> str:
+    return " ".join(text.split())[:FAULT_CHARS].rstrip(".")

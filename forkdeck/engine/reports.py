@@ -16,7 +16,7 @@ import msgspec
 
 from forkdeck.engine.graphemes import cut_after, cut_before
 from forkdeck.model.raw import JsonDict, to_raw
-from forkdeck.model.state import DeckState, ForkState, RunState
+from forkdeck.model.state import ClaimFacts, DeckState, ForkState, RunState
 
 if TYPE_CHECKING:
     from forkdeck.config.settings import ForkSettings
@@ -27,6 +27,8 @@ TASK_CONTEXT_SHARE: Final = 0.05
 BATCH_CONTEXT_SHARE: Final = 0.15
 HEAD_SHARE: Final = 0.7
 """Of a cut report, the part that is its beginning."""
+
+CLAIM_CHARS: Final = 200
 
 _OWN_MARKUP = re.compile(r"<(?=\s*/?\s*(?:fork-report|task-notification)\b)", re.IGNORECASE)
 
@@ -159,6 +161,7 @@ def result_facts(state: DeckState, handle: str) -> JsonDict:
         "task": fork.task,
         "outcome": fork.outcome,
         "reason": fork.reason,
+        "remedy": fork.remedy,
         "degraded": fork.degraded,
         "seed": fork.seed,
         "depth": fork.depth,
@@ -175,6 +178,11 @@ def result_facts(state: DeckState, handle: str) -> JsonDict:
         "files": [change.path for change in fork.files],
         "ref": fork.work.ref if fork.work else None,
         "base": fork.work.base if fork.work else None,
+        "commit": fork.work.commit if fork.work else None,
+        "commits": fork.work.commits if fork.work else None,
+        "patch": fork.work.patch if fork.work else None,
+        "worktree_kept": fork.worktree.kept_why if fork.worktree else "",
+        "claims": _claims(fork.claims),
         "report": fork.report,
     }
 
@@ -191,6 +199,8 @@ def _block(state: DeckState, fork: ForkState, report: str) -> str:
     lines = [who]
     if batch is not None and batch.tool == "user":
         lines.append(f"fork {fork.handle} (started by the user):")
+    if fork.claims is not None:
+        lines.append(_claims_line(fork.claims))
     if fork.degraded:
         lines.append("(It gave no proper report; this is the longest text it wrote.)")
     if fork.outcome != "done" and report:
@@ -206,6 +216,25 @@ def _block(state: DeckState, fork: ForkState, report: str) -> str:
             f"(Its work could not be saved and stays in its worktree: {fork.worktree.kept_why})"
         )
     return "\n".join([*lines, "</fork-report>"])
+
+
+def _claims_line(claims: ClaimFacts) -> str:
+    """Say what of the report was compared with what the fork did."""
+    line = f"({claims.verified} of {claims.checked} claims of this report checked out"
+    if not claims.unverified:
+        return f"{line}.)"
+    named = "; ".join(" ".join(each.split())[:CLAIM_CHARS] for each in claims.unverified)
+    return f"{line}. Not verified: {escaped(named)}.)"
+
+
+def _claims(claims: ClaimFacts | None) -> JsonDict | None:
+    if claims is None:
+        return None
+    return {
+        "checked": claims.checked,
+        "verified": claims.verified,
+        "unverified": list(claims.unverified),
+    }
 
 
 def _attribute(text: str) -> str:

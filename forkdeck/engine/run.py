@@ -11,19 +11,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from forkdeck.config.rules import Rule
 from forkdeck.engine.limits import Limits
 from forkdeck.model.events.turn import MessageAdded
 from forkdeck.model.ids import PARENT
 from forkdeck.model.ports import ModelFacts, Workspace
-from forkdeck.model.prefix import message_blocks
 from forkdeck.model.raw import JsonDict, from_raw, to_raw
+from forkdeck.model.thinking import stripped
 from forkdeck.model.tooling import ReadMarks
 from forkdeck.model.words import MessageKind
 from forkdeck.seeds.head import RequestHead
 from forkdeck.seeds.request import block_count
 from forkdeck.store.hub import Hub
-
-THINKING = ("thinking", "redacted_thinking")
 
 
 @dataclass(frozen=True)
@@ -44,12 +43,26 @@ class Policy:
         tools: Names of the tools it may call; None: all of them.
         denied: Names of tools it may not call, from a profile.
         name: Whose rule this is, for refusals.
+        rules: Rules of a profile on arguments: a call of a tool with `allow` rules must match
+            one of them, and one that matches a `deny` rule is refused.
     """
 
     kind: Literal["parent", "look", "write"] = "parent"
     tools: frozenset[str] | None = None
     denied: frozenset[str] = frozenset()
     name: str = ""
+    rules: tuple[Rule, ...] = ()
+
+
+@dataclass(eq=False)
+class PrefixUse:
+    """When a cached prefix was last used; one object for all runs whose requests begin with it.
+
+    Every use gives the cached entry its whole life again, so a child that waited long may still
+    find it warm because a sibling has read it meanwhile.
+    """
+
+    at_ms: int | None = None
 
 
 @dataclass
@@ -58,12 +71,30 @@ class Warmth:
 
     tokens: int | None = None
     """Prompt tokens of the request it extends; None when not known."""
-    at_ms: int | None = None
-    """When that request was sent; the entry lives five minutes from then."""
+    use: PrefixUse = field(default_factory=PrefixUse)
+    """When that prefix was last sent by anyone; the entry lives five minutes from then."""
     cold: str = ""
     """Why nothing can be expected, when that is known beforehand."""
     shared_tokens: int | None = None
     """Of `tokens`, what was inherited; the first step's saving is capped by it."""
+
+    @property
+    def at_ms(self) -> int | None:
+        """When the prefix was last used; None when it never was."""
+        return self.use.at_ms
+
+
+@dataclass(frozen=True)
+class Sent:
+    """A request that is out: what others may share of it.
+
+    Attributes:
+        record: Its positions.
+        mark: Index of its last message block, which carries a mark.
+    """
+
+    record: Sequence[bytes]
+    mark: int
 
 
 @dataclass(eq=False)
@@ -75,6 +106,10 @@ class Run:
         depth: 0 for the parent, 1 for its forks.
         messages: Decoded messages in history order; neighbours may have one role.
         record: Canonical positions that its next request must extend.
+        source_record: Positions of the request it was forked from, to name a difference.
+        recorded: (positions, fingerprint) of the last request of an earlier process.
+        flight: The request that is out now.
+        thinking_from: Messages before this index are sent without their thinking.
         shared_positions: How many of them are the parent's.
         shared_marks: Flat block indexes to mark while no own request is out.
         previous_mark: Last block of the run's previous request.
@@ -83,6 +118,7 @@ class Run:
         calls: Running tool calls by call id; cancelling one ends only that tool.
         cancelled: Why a running call was cancelled, by call id.
         notes: Texts for its next user message.
+        neared: Limits of which the run was told that 80 % is used.
         delivering: Forks whose reports stand in the results that are about to be sent.
         stop: A limit that was reached: the next step is the last one.
     """
@@ -98,6 +134,10 @@ class Run:
     marks: ReadMarks = field(default_factory=ReadMarks)
     messages: list[JsonDict] = field(default_factory=list[JsonDict])
     record: Sequence[bytes] = ()
+    source_record: Sequence[bytes] = ()
+    recorded: tuple[int, str] | None = None
+    flight: Sent | None = None
+    thinking_from: int = 0
     shared_positions: int = 0
     shared_marks: tuple[int, ...] = ()
     previous_mark: int | None = None
@@ -110,6 +150,7 @@ class Run:
     cancelled: dict[str, str] = field(default_factory=dict[str, str])
     denials: dict[str, int] = field(default_factory=dict[str, int])
     notes: list[str] = field(default_factory=list[str])
+    neared: set[str] = field(default_factory=set[str])
     delivering: list[str] = field(default_factory=list[str])
     stop: str = ""
     started_ms: int = 0
@@ -117,6 +158,8 @@ class Run:
     """Called once, at the first byte of its next answer."""
     slot: Callable[[], Slot] | None = None
     """Gives what else goes into its next user message."""
+    pause: Callable[[], bool] | None = None
+    """Asked between two steps whether the drive should end there."""
 
     @property
     def is_parent(self) -> bool:
@@ -182,11 +225,8 @@ class Run:
         The log keeps it; only the messages of this process change, whole messages that would be
         empty included, so the order of roles stays valid once neighbours are joined.
         """
-        kept: list[JsonDict] = []
-        for message in self.messages:
-            blocks = [b for b in message_blocks(message) if b.get("type") not in THINKING]
-            kept.append({"role": message["role"], "content": blocks})
-        self.messages[:] = kept
+        self.thinking_from = len(self.messages)
+        self.messages[:] = map(stripped, self.messages)
 
     def cancel_calls(self, why: str) -> int:
         """Cancel the running tool calls only; returns how many there were."""

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Literal
 
 from forkdeck.engine.limits import LimitReached
 from forkdeck.engine.run import Slot, text_block
-from forkdeck.model.events.session import NoticeRaised
+from forkdeck.model.events.fork import LimitNeared
+from forkdeck.model.ids import PARENT
 from forkdeck.model.raw import JsonDict
 
 if TYPE_CHECKING:
@@ -29,7 +30,8 @@ LAST_STEP = (
     "report now what you found or did, and what is left."
 )
 SOFT_MARK = "[limit] More than 80 % of {what} is used. Come to your report."
-SAME_REFUSED = "the same call was refused three times"
+PAUSED = "paused"
+"""Reason of a drive that `Run.pause` ended between two steps; it can be driven on."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +83,6 @@ class RunLoop:
             PrefixChanged: A request would not extend the last one.
             ProviderError: The endpoint refused, or every attempt failed.
         """
-        told = False
         last = ""
         while True:
             try:
@@ -101,6 +102,7 @@ class RunLoop:
                 self._purse.release(run.run)
             await self._durable.sync()
             end = self._ended(run, answer, last)
+            self._note_neared(run, tell=end is None and not run.is_parent)
             if end is not None:
                 if answer.calls:
                     await self._refuse_open_calls(run, answer)
@@ -108,11 +110,9 @@ class RunLoop:
                     continue
                 return end
             results = await self._dispatcher.run_calls(run, answer.calls)
-            soft = "" if told or run.is_parent else self._purse.soft_mark(run)
-            if soft:
-                told = True
-                self._note_soft_mark(run, soft)
             await self._add_results(run, results)
+            if run.pause is not None and run.pause():
+                return LoopEnd("partial", PAUSED, _last(run))
 
     def _ended(self, run: Run, answer: Answer, last: str) -> LoopEnd | None:
         """Return how the run ended with this answer, or None when it goes on."""
@@ -160,13 +160,19 @@ class RunLoop:
         run.take(run.user_message("tool_results", results), self._parts.hub)
         await self._durable.sync()
 
-    def _note_soft_mark(self, run: Run, what: str) -> None:
-        run.notes.append(SOFT_MARK.format(what=what))
-        self._parts.hub.append(
-            NoticeRaised(
-                run=run.run, severity="info", what=f"{run.run} has used 80 % of its {what}."
+    def _note_neared(self, run: Run, *, tell: bool) -> None:
+        """Tell the person, and a fork, of each limit of which 80 % is used now."""
+        for near in self._purse.neared(run):
+            self._parts.hub.append(
+                LimitNeared(
+                    run=PARENT if near.session else run.run,
+                    limit=near.limit,
+                    of=near.words,
+                    share=near.share,
+                )
             )
-        )
+            if tell:
+                run.notes.append(SOFT_MARK.format(what=near.words))
 
 
 def _last(run: Run) -> str:

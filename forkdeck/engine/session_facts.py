@@ -62,13 +62,13 @@ class SessionFactsKeeper:
         head = self._heads.like(run.head, model=name, effort=intent.effort)
         if head is run.head:
             return IntentResult(ok=True, text=f"{name} is the model already.")
-        await self._heads.record(PARENT, head)
-        other_model = head.model != run.head.model
+        if head.model != run.head.model:
+            run.drop_thinking()
+        await self._heads.record(PARENT, head, thinking_from=run.thinking_from)
         run.head, run.facts = head, self._parts.prices.facts(head.model)
         run.record, run.previous_mark, run.previous_message_id = (), None, None
+        run.recorded = None
         run.warmth = Warmth(cold="a new model or effort has a cache of its own")
-        if other_model:
-            run.drop_thinking()
         what = f"The model is {head.model}{f', effort {head.effort}' if head.effort else ''} now."
         note = "The next request is read in full: its cache starts anew."
         self._hub.append(NoticeRaised(severity="info", what=what, kept=note))

@@ -7,12 +7,14 @@ comes back becomes events of the run.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, assert_never, cast
 
 from forkdeck.engine.cache_verdict import Expectation, expectation, judge
+from forkdeck.engine.pace import note_pace
+from forkdeck.engine.run import PrefixUse, Sent, Warmth
 from forkdeck.errors import Overloaded, ProviderError, ServerFault, StreamCut
 from forkdeck.model.events.step import (
     CallStreamed,
@@ -38,7 +40,8 @@ from forkdeck.model.stream import (
     ThinkingPart,
 )
 from forkdeck.model.usage import Usage
-from forkdeck.seeds.request import build_body, check_prefix, rolling_marks
+from forkdeck.seeds.request import build_body, check_prefix, check_recorded, rolling_marks
+from forkdeck.seeds.validity import check
 
 if TYPE_CHECKING:
     from forkdeck.engine.durability import Durable
@@ -96,15 +99,41 @@ class Asker:
 
         Raises:
             PrefixChanged: The request would not extend the last one; it was not sent.
+            SeedRefused: The history is not one that an endpoint takes; it was not sent.
             ProviderError: The endpoint refused, or every attempt failed.
         """
         hub = self._parts.hub
         hub.append(StepStarted(run=run.run, step=run.steps + 1))
         marks = rolling_marks(run.shared_marks, run.previous_mark, run.blocks)
         body = build_body(run.head, run.messages, marks, max_tokens)
+        found = self._checked(run, body)
+        run.flight = Sent(found, run.blocks - 1)
+        try:
+            return await self._attempts(run, body, found, max_tokens)
+        finally:
+            run.flight = None
+
+    def _checked(self, run: Run, body: JsonDict) -> list[bytes]:
+        """Return the positions of a request that may be sent.
+
+        Raises:
+            SeedRefused: The history is not one that an endpoint takes.
+            PrefixChanged: It does not extend what was sent before, in this process or an earlier
+                one.
+        """
+        check(body["messages"])
         found = positions(body)
-        check_prefix(run.record, found, body, f"The request of {run.run}")
+        who = f"The request of {run.run}"
+        check_prefix(run.record, found, body, who)
+        if run.recorded is not None:
+            recorded, run.recorded = run.recorded, None
+            check_recorded(recorded, found, who)
         found[: len(run.record)] = run.record
+        return found
+
+    async def _attempts(
+        self, run: Run, body: JsonDict, found: list[bytes], max_tokens: int
+    ) -> Answer:
         attempt, cuts, waited_s = 0, 0, 0.0
         while True:
             attempt += 1
@@ -113,18 +142,19 @@ class Asker:
             exchange = _Exchange(
                 self._parts, run, attempt, found, max_tokens, resends=cuts < CUT_ATTEMPTS
             )
+            exchange.flow = self._durable.flow
             try:
                 answer = await exchange.send(body)
             except ProviderError as error:
                 failure = error
             else:
                 self.last_ttft_ms = exchange.ttft_ms
-                run.record, run.previous_mark = found, run.blocks - 1 - exchange.grown
                 return answer
             finally:
                 self._parts.gate.leave(run.run)
             cuts += exchange.cut
             wait_s, attempts = self._resend(exchange, failure, attempt - cuts, cuts)
+            note_pace(self._parts, failure.word)
             waited_s += wait_s
             if waited_s > (run.limits.timeout_s or WAIT_LIMIT_S):
                 raise failure
@@ -197,8 +227,8 @@ class _Exchange:
         self._expected: Expectation | None = None
         self._judged = False
         self._sent_ms = 0
+        self.flow: Callable[[], Awaitable[None]] | None = None
         self.cut = 0
-        self.grown = 0
         self.ttft_ms: int | None = None
 
     async def send(self, body: JsonDict) -> Answer:
@@ -210,7 +240,7 @@ class _Exchange:
         run = self._run
         run.partial = ""
         self._sent_ms = self._hub.now_ms()
-        self._expected = expectation(run, self._sent_ms)
+        self._expected = expectation(run, self._sent_ms, self._found, body)
         self._hub.append(
             RequestSent(
                 run=run.run,
@@ -229,6 +259,8 @@ class _Exchange:
                     answer = self._take(part)
                     if answer is not None:
                         return answer
+                    if self._hub.full and self.flow is not None:
+                        await self.flow()
             raise StreamCut("The answer ended before it was whole.")
         except ProviderError as error:
             self._broken(error)
@@ -277,25 +309,37 @@ class _Exchange:
         self._opened = opened
         self.ttft_ms = self._hub.now_ms() - self._sent_ms
         self._parts.gate.succeeded()
+        note_pace(self._parts, "")
         self._hub.append(
             StreamOpened(run=run.run, message_id=opened.message_id, ttft_ms=self.ttft_ms)
         )
         if run.opened is not None:
             run.opened()
             run.opened = None
-        if opened.usage is not None and opened.usage.cache_read_input_tokens is not None:
-            self._judge(opened.usage)
+        usage = opened.usage
+        if usage is not None and usage.cache_read_input_tokens is not None:
+            self._judge(usage)
+        self._extend(usage)
+
+    def _extend(self, usage: Usage | None) -> None:
+        """Note that this request can be read from the cache, and must be extended, from now on.
+
+        Whoever shares what it began with profits too: that entry has its whole life again.
+        """
+        run = self._run
+        run.warmth.use.at_ms = self._sent_ms
+        tokens = usage.prompt_tokens if usage is not None and usage.prompt_tokens else None
+        shared = run.warmth.shared_tokens
+        run.warmth = Warmth(tokens, PrefixUse(self._sent_ms), shared_tokens=shared)
+        run.record = self._found
+        if run.flight is not None:
+            run.previous_mark = run.flight.mark
 
     def _complete(self, done: Completed) -> Answer:
         run = self._run
         self._judge(done.usage or Usage())
         self._report(done.usage)
-        if done.usage is not None:
-            run.warmth.tokens = done.usage.prompt_tokens
-            run.warmth.at_ms = self._sent_ms
-            run.warmth.cold = ""
-        else:
-            run.warmth.tokens = None
+        run.warmth.tokens = done.usage.prompt_tokens if done.usage is not None else None
         run.previous_message_id = done.message_id
         run.steps += 1
         run.partial = ""
@@ -315,7 +359,6 @@ class _Exchange:
             )
         )
         run.messages.append(message)
-        self.grown = len(message_blocks(message))
         answer = Answer(message, done.stop_reason, done.refusal)
         if answer.text:
             run.texts.append(answer.text)

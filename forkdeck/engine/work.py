@@ -9,7 +9,9 @@ import asyncio
 from typing import TYPE_CHECKING, Literal
 
 from forkdeck.errors import ApplyRefused, ForkDeckError, WorktreeError
+from forkdeck.model.events import Event
 from forkdeck.model.events.session import NoticeRaised
+from forkdeck.model.events.tool import ToolEnded
 from forkdeck.model.events.work import (
     ApplyStopped,
     SnapshotTaken,
@@ -165,6 +167,7 @@ class Work:
         """Note the files that write forks change, while they change them."""
         if self._parts.worktrees is not None:
             self._parts.worktrees.watch(self._changed)
+            self._hub.listen(self._heard)
 
     def _changed(self, handle: str, paths: Sequence[str]) -> None:
         fork = self._hub.state.forks.get(handle)
@@ -174,8 +177,18 @@ class Work:
         for path in paths:
             known.setdefault(path, FileChange(path))
         files = tuple(known[path] for path in sorted(known))
-        if files != fork.files:
-            self._hub.append(WorktreeChanged(run=handle, files=files))
+        worktrees = self._parts.worktrees
+        watched = worktrees is None or handle not in worktrees.unwatched
+        if files != fork.files or watched != fork.files_watched:
+            self._hub.append(WorktreeChanged(run=handle, files=files, watched=watched))
+
+    def _heard(self, event: Event) -> None:
+        """Take the tool calls' own file list where a tree is not watched in full."""
+        worktrees = self._parts.worktrees
+        if worktrees is None or not isinstance(event, ToolEnded) or event.status != "ok":
+            return
+        if event.run in worktrees.unwatched and event.path and event.name in ("edit", "write"):
+            self._changed(event.run, [event.path])
 
 
 def _saved(fork: ForkState) -> SavedWork:

@@ -98,6 +98,8 @@ class AnswerRequest(_Intent, frozen=True, kw_only=True):
     request: str
     answer: Answer
     reason: str = ""
+    edited: str | None = None
+    """With ``once``, for a command: what to run instead; then only this request is answered."""
 
 
 class SettleFork(_Intent, frozen=True, kw_only=True):

@@ -132,7 +132,8 @@ class RunState(msgspec.Struct, frozen=True, kw_only=True):
     """Positions of the last request that was sent; 0 when the next one extends none."""
     sent_sha256: str = ""
     """Their fingerprint: what a later process must find again before it goes on."""
-    sent_at_ms: int = 0
+    prompt_tokens: int | None = None
+    """Prompt of the last request: what the next one should read from the cache."""
 
 
 class WorktreeFacts(msgspec.Struct, frozen=True, kw_only=True):
@@ -205,6 +206,7 @@ class ForkState(msgspec.Struct, frozen=True, kw_only=True):
     profile: str | None = None
     tools: tuple[str, ...] | None = None
     denied: tuple[str, ...] = ()
+    rules: tuple[str, ...] = ()
     output_schema: str = ""
     near_limit: str = ""
     """The limit of which 80 % is used, in words."""

@@ -9,11 +9,13 @@ from forkdeck.model.events.fork import (
     BatchAdmitted,
     BatchDetached,
     BatchEnded,
+    ClaimsChecked,
     ForkDelayed,
     ForkEnded,
     ForkQueued,
     ForkReopened,
     ForkSaving,
+    ForkSlowed,
     ForkStarted,
     ForkSteered,
     ForkStopped,
@@ -28,7 +30,13 @@ from forkdeck.model.events.session import (
 )
 from forkdeck.model.events.step import CacheJudged, MessageFinished, RequestDelayed, StepCut
 from forkdeck.model.events.tool import ApprovalAnswered, ApprovalAsked, ToolEnded, ToolStarted
-from forkdeck.model.events.turn import MessageAdded, PromptQueued, ShellRan, TurnEnded
+from forkdeck.model.events.turn import (
+    HistoryCompacted,
+    MessageAdded,
+    PromptQueued,
+    ShellRan,
+    TurnEnded,
+)
 from forkdeck.model.events.work import (
     ApplyStopped,
     WorkApplied,
@@ -69,7 +77,7 @@ def lines_of(event: Event, state: DeckState) -> list[Line]:
         event: A stamped event.
         state: The state behind it.
     """
-    for part in (_session, _turn, _step, _tool, _batch, _fork, _work):
+    for part in (_session, _turn, _step, _tool, _batch, _fork, _watched, _work):
         found = part(event, state)
         if found:
             return found
@@ -124,6 +132,8 @@ def _turn(event: Event, state: DeckState) -> list[Line]:
             word = "ERROR" if event.outcome == "failed" else "END"
             text = f"turn {event.outcome}: {event.reason}\n{event.remedy}".rstrip("\n: ")
             return [Line(word, text, block=True)]
+        case HistoryCompacted():
+            return [Line("NOTE", f"{event.kept_from} messages became a summary")]
         case ShellRan():
             exited = "killed" if event.exit_code is None else f"exit {event.exit_code}"
             return [Line("SHELL", f"$ {event.command} ({exited})\n{event.output}", block=True)]
@@ -212,6 +222,19 @@ def _fork(event: Event, state: DeckState) -> list[Line]:
             return _ended(event, state)
         case ForkReopened():
             return [Line("START", f"again: {event.reason}")]
+        case _:
+            return []
+
+
+def _watched(event: Event, state: DeckState) -> list[Line]:
+    """What is noticed of a fork without its doing."""
+    match event:
+        case ForkSlowed():
+            since = max(event.at_ms - event.since_ms, 0) / 1000
+            return [Line("SLOW", f"{event.what} · {since:.0f} s by the {event.clock} clock")]
+        case ClaimsChecked():
+            counted = f"{event.verified} of {event.checked} claims checked"
+            return [Line("CHECK", "\n".join((counted, *event.unverified)), block=True)]
         case _:
             return []
 

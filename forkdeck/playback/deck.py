@@ -45,6 +45,10 @@ class _NoSink:
     def trouble(self) -> str | None:
         return None
 
+    @property
+    def full(self) -> bool:
+        return False
+
     def put(self, event: Event) -> None:
         pass
 

@@ -73,6 +73,11 @@ class RateGate:
         return self._width
 
     @property
+    def most(self) -> int:
+        """How many may be inside at once when all is well."""
+        return self._most
+
+    @property
     def inside(self) -> int:
         """How many are inside now."""
         return self._inside.total()

@@ -6,9 +6,11 @@ own look at the environment are switched off; signing in is left to it.
 
 from __future__ import annotations
 
+import gc
 import importlib
 import logging
 import os
+import sys
 import threading
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
@@ -48,7 +50,7 @@ def make_client(
     Raises:
         Exception: Whatever the SDK says about a broken profile; `classify` knows it.
     """
-    silence()
+    import_sdk()
     import anthropic  # noqa: PLC0415 - a second of import time, and most commands never need it
     import httpx2  # noqa: PLC0415 - comes with it
 
@@ -73,9 +75,22 @@ def make_client(
 
 
 def import_sdk() -> None:
-    """Import the SDK ahead of the first request; slow, so call it in a thread."""
+    """Import the SDK; slow, so call it in a thread.
+
+    What it brings lives as long as the process. It is kept out of every later collection, each
+    of which would hold up keys for a tenth of a second, and none runs during the import.
+    """
     silence()
-    importlib.import_module("anthropic")
+    if "anthropic" in sys.modules:
+        return
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        importlib.import_module("anthropic")
+    finally:
+        if collects:
+            gc.enable()
+    gc.freeze()
 
 
 def silence() -> None:

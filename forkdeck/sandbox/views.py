@@ -7,7 +7,9 @@ and last what must be seen in spite of that.
 
 from __future__ import annotations
 
+import contextlib
 import os
+import secrets
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -23,6 +25,8 @@ SHARED = "/tmp/forkdeck"  # an inside path
 _PROTECTED_DIRECTORIES = ("hooks", "info", "worktrees", "modules", "refs/forkdeck")
 _PROTECTED_FILES = ("config", "config.worktree")
 _LINKED_FILES = ("commondir", "gitdir", "config.worktree")
+# A file of this name moves hooks and configuration elsewhere; "." leaves them where they are.
+_NOT_MOVED = (".", "commondir")
 _RESOLVERS = ("/run/systemd/resolve", "/run/resolvconf")
 
 
@@ -234,28 +238,40 @@ def _put_back(root: Path, dirs: gitdirs.GitDirs, kind: MountKind) -> list[Mount]
 def _protect(root: Path, dirs: gitdirs.GitDirs) -> list[Mount]:
     if (root / ".git").is_symlink():
         raise _unprotected(root / ".git")
+    if not gitdirs.belongs(root, dirs):
+        # The project names a repository that does not know it: it may be another project's.
+        return [Mount(str(path), path, "ro") for path in (root / ".git", *_both(dirs))]
     common = dirs.common_dir
+    if (common / "refs").is_symlink():
+        raise _unprotected(common / "refs")
     # A mount point can be neither renamed nor removed, so nothing can be put in its place.
     mounts = [Mount(str(path), path, "rw") for path in (common, common / "refs")]
     mounts.extend(_protected(common / name, is_file=False) for name in _PROTECTED_DIRECTORIES)
     mounts.extend(_protected(common / name, is_file=True) for name in _PROTECTED_FILES)
-    if dirs.git_dir != common:
+    if dirs.git_dir == common:
+        mounts.append(_protected(common / _NOT_MOVED[1], is_file=True, text=_NOT_MOVED[0]))
+    else:
         # A linked worktree: its own data lies below the protected `worktrees`.
         mounts.append(Mount(str(dirs.git_dir), dirs.git_dir, "rw"))
         mounts.extend(_protected(dirs.git_dir / name, is_file=True) for name in _LINKED_FILES)
+    if (root / ".git").is_file():
         pointer = root / ".git"
         mounts.append(Mount(str(pointer), pointer, "ro"))
     return mounts
 
 
-def _protected(path: Path, *, is_file: bool) -> Mount:
+def _both(dirs: gitdirs.GitDirs) -> tuple[Path, ...]:
+    return tuple(dict.fromkeys((dirs.common_dir, dirs.git_dir)))
+
+
+def _protected(path: Path, *, is_file: bool, text: str = "") -> Mount:
     if path.is_symlink():
         raise _unprotected(path)
     try:
         if not path.exists():
             path.parent.mkdir(parents=True, exist_ok=True)
             if is_file:
-                path.touch(mode=0o644)
+                _appear(path, text)
             else:
                 path.mkdir()
     except OSError as error:
@@ -264,6 +280,17 @@ def _protected(path: Path, *, is_file: bool) -> Mount:
             "Make it by hand, or work in a copy of the repository that you own.",
         ) from error
     return Mount(str(path), path, "ro")
+
+
+def _appear(path: Path, text: str) -> None:
+    """Make a file that is whole from its first moment: git may be reading here."""
+    part = path.with_name(f".{path.name}.{secrets.token_hex(6)}")
+    part.write_text(f"{text}\n" if text else "")
+    try:
+        with contextlib.suppress(FileExistsError):
+            os.link(part, path)
+    finally:
+        part.unlink()
 
 
 def _unprotected(path: Path) -> SandboxError:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any
 
 import msgspec
 
@@ -18,12 +17,12 @@ from forkdeck.model.ports import Seed, SeedPolicy
 from forkdeck.model.prefix import message_blocks
 from forkdeck.model.raw import JsonDict, from_raw, to_raw
 from forkdeck.model.state import HistoryEntry
+from forkdeck.model.thinking import stripped
 from forkdeck.seeds.directive import PLACEHOLDER_RESULT, shared_rules_block
 from forkdeck.seeds.request import block_count
 from forkdeck.seeds.validity import check, merged, tool_use_ids
 
 _TURNS = re.compile(r"turns:([1-9][0-9]{0,3})\Z")
-_THINKING = ("thinking", "redacted_thinking")
 
 MODES = ("before_call", "placeholder", "completed_turns", "turns:N", "none")
 """The seed modes, as they are written."""
@@ -68,8 +67,7 @@ def without_thinking(seed: Seed, history: Sequence[HistoryEntry]) -> Seed:
             "Use before_call.",
         )
     whole = [from_raw(entry.message) for entry in history[: seed.inherited_messages]]
-    kept = [_stripped(message) for message in [*whole, *map(from_raw, seed.messages)]]
-    messages = merged([message for message in kept if message["content"]])
+    messages = merged([stripped(each) for each in (*whole, *map(from_raw, seed.messages))])
     check(messages)
     return Seed(
         mode=seed.mode,
@@ -149,8 +147,9 @@ class LastTurns:
         if not prompts:
             return _fresh(self.name, "there is no user turn yet: the fork starts fresh")
         start = prompts[-min(self.turns, len(prompts))]
-        kept = [_stripped(from_raw(e.message)) for e in history[start:cut]]
-        messages = merged([message for message in kept if message["content"]])
+        kept = [stripped(from_raw(entry.message)) for entry in history[start:cut]]
+        kept[0] = _without_results(kept[0])
+        messages = merged(kept)
         boundary = block_count(messages)
         if messages[-1]["role"] == "user":
             last = messages[-1]
@@ -248,6 +247,8 @@ def _fresh(mode: str, *notes: str) -> Seed:
     return Seed(mode=mode, inherited_messages=0, messages=(to_raw(tail),), notes=notes)
 
 
-def _stripped(message: JsonDict) -> JsonDict:
-    kept: list[Any] = [b for b in message_blocks(message) if b.get("type") not in _THINKING]
+def _without_results(message: JsonDict) -> JsonDict:
+    """Leave out results of calls that stand before the cut: a prompt may begin with them."""
+    blocks = message_blocks(message)
+    kept = [block for block in blocks if block.get("type") != "tool_result"]
     return {"role": message["role"], "content": kept}

@@ -10,7 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from forkdeck.errors import PrefixChanged
-from forkdeck.model.prefix import describe_position, first_difference, message_blocks
+from forkdeck.model.prefix import (
+    describe_position,
+    fingerprint,
+    first_difference,
+    message_blocks,
+)
 from forkdeck.model.raw import JsonDict
 from forkdeck.seeds.head import RequestHead
 from forkdeck.seeds.validity import merged
@@ -22,6 +27,21 @@ _UNMARKABLE = ("thinking", "redacted_thinking")
 def block_count(messages: Sequence[JsonDict]) -> int:
     """Return the number of blocks in `messages`."""
     return sum(len(message_blocks(message)) for message in messages)
+
+
+def request_ends(messages: Sequence[JsonDict]) -> list[int]:
+    """Return the flat index of the block before each answer: where a request ended, and was marked.
+
+    Args:
+        messages: A run's messages in history order; neighbours may have one role.
+    """
+    ends: list[int] = []
+    count = 0
+    for message in messages:
+        if message["role"] == "assistant" and count:
+            ends.append(count - 1)
+        count += len(message_blocks(message))
+    return ends
 
 
 def rolling_marks(shared: Sequence[int], previous: int | None, total: int) -> tuple[int, ...]:
@@ -100,3 +120,26 @@ def check_prefix(
         return
     where = describe_position(body, index)
     raise PrefixChanged(f"{who} would lose the shared prefix: it differs at {where}.", index, where)
+
+
+def check_recorded(recorded: tuple[int, str], found: Sequence[bytes], who: str) -> None:
+    """Check that `found` extends a request of which only the fingerprint was kept.
+
+    Args:
+        recorded: How many positions it had, and their fingerprint.
+        found: Positions of the request to be sent.
+        who: Whose request it is, for the message.
+
+    Raises:
+        PrefixChanged: It does not; which position differs cannot be told.
+    """
+    count, sha256 = recorded
+    if count <= len(found) and fingerprint(found[:count]) == sha256:
+        return
+    where = f"one of the first {count} positions"
+    raise PrefixChanged(
+        f"{who} would not extend what was sent before the session was opened again: it differs "
+        f"at {where}.",
+        0,
+        where,
+    )

@@ -12,10 +12,13 @@ from forkdeck.model.raw import JsonDict
 def merged(messages: Sequence[JsonDict]) -> list[JsonDict]:
     """Join neighbouring messages of one role; the positions stay the same.
 
-    Blocks are shared, not copied; messages that need no joining are passed through.
+    Blocks are shared, not copied; messages that need no joining are passed through, and empty
+    ones are left out.
     """
     result: list[JsonDict] = []
     for message in messages:
+        if message.get("content") == []:
+            continue
         if result and result[-1]["role"] == message["role"]:
             blocks = message_blocks(result[-1]) + message_blocks(message)
             result[-1] = {"role": message["role"], "content": blocks}

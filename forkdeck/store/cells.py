@@ -16,7 +16,7 @@ ELLIPSIS = "…"
 _JOINERS = {0x200B, 0x200C, 0x200D, 0x2060, 0xFEFF}
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=8192)
 def char_width(char: str) -> int:
     """Return the cells of one character: 0 (combining, joiner), 1, or 2 (wide)."""
     code = ord(char)

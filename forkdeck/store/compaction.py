@@ -10,12 +10,12 @@ from msgspec.structs import replace
 
 from forkdeck.model.events.turn import HistoryCompacted
 from forkdeck.model.items import Item
-from forkdeck.model.raw import JsonDict, to_raw
+from forkdeck.model.prefix import message_blocks
+from forkdeck.model.raw import to_raw
 from forkdeck.model.shared_list import SharedList
 from forkdeck.model.state import DeckState, HistoryEntry, RunState
+from forkdeck.model.thinking import has_thinking, stripped
 from forkdeck.store.changes import blocks_of, no_chunks, run_of, with_item, with_run
-
-_THINKING = ("thinking", "redacted_thinking")
 
 
 def reduce_compaction(state: DeckState, event: HistoryCompacted) -> DeckState:
@@ -34,9 +34,12 @@ def reduce_compaction(state: DeckState, event: HistoryCompacted) -> DeckState:
     run = replace(
         run,
         history=history,
+        head=None if run.head is None else replace(run.head, thinking_from=0),
         past=(*run.past, SharedList(entries)),
         stream=no_chunks(),
         context_tokens=None,
+        sent_positions=0,
+        sent_sha256="",
     )
     return with_run(state, run)
 
@@ -59,11 +62,10 @@ def _told(run: RunState, event: HistoryCompacted, *, dropped: int, kept: int) ->
 
 def _stripped(entry: HistoryEntry) -> HistoryEntry | None:
     """Return an entry without thinking; as it is when it holds none, None when nothing is left."""
-    blocks = blocks_of(entry.message)
-    left = [block for block in blocks if block.get("type") not in _THINKING]
-    if len(left) == len(blocks):
+    if entry.role != "assistant":
         return entry
-    if not left:
-        return None
-    message: JsonDict = {"role": entry.role, "content": left}
-    return replace(entry, message=to_raw(message))
+    message = {"role": entry.role, "content": blocks_of(entry.message)}
+    if not has_thinking(message):
+        return entry
+    left = stripped(message)
+    return replace(entry, message=to_raw(left)) if message_blocks(left) else None

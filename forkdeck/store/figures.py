@@ -13,6 +13,7 @@ UNKNOWN = "–"
 """Stands for a number nobody told."""
 
 _CENT = Decimal("0.01")
+_BELIEVABLE = Decimal(10) ** 15
 
 
 def clock(ms: int | None) -> str:
@@ -47,7 +48,7 @@ def window(count: int | None) -> str:
 
 def money(usd: Decimal | None) -> str:
     """Return dollars to the cent: ``$0.06``; ``<$0.01`` for less than half a cent."""
-    if usd is None:
+    if usd is None or not usd.is_finite() or abs(usd) >= _BELIEVABLE:
         return UNKNOWN
     if 0 < usd < Decimal("0.005"):
         return "<$0.01"

@@ -64,6 +64,11 @@ class Hub:
         """Why events are unsaved at the moment, or None; nothing new may start meanwhile."""
         return self._sink.trouble
 
+    @property
+    def full(self) -> bool:
+        """Whether so much is unsaved that running streams should pause."""
+        return self._sink.full
+
     def now_ms(self) -> int:
         """Return milliseconds of the session's clock; it goes on behind the last event."""
         passed = self._clock.monotonic_ms() - self._origin_ms

@@ -195,6 +195,8 @@ def _queued(state: DeckState, event: ForkQueued) -> DeckState:
         profile=event.profile,
         tools=event.tools,
         denied=event.denied,
+        rules=event.rules,
+        from_epoch=len(run_of(state, event.from_run).past),
         output_schema=event.output_schema,
         status="PLAN" if event.planned else "QUE",
     )
@@ -228,6 +230,8 @@ def _merged(before: ForkState, queued: ForkState) -> ForkState:
         profile=queued.profile,
         tools=queued.tools,
         denied=queued.denied,
+        rules=queued.rules,
+        from_epoch=queued.from_epoch,
         output_schema=queued.output_schema,
     )
 

@@ -65,7 +65,6 @@ def reduce_step(state: DeckState, event: StepFamily) -> DeckState:
                 stream=no_chunks(),
                 sent_positions=event.positions,
                 sent_sha256=event.prefix_sha256,
-                sent_at_ms=event.at_ms,
             )
             return with_status(with_run(state, run), event.run, "RUN")
         case RequestDelayed():
@@ -114,6 +113,7 @@ def reduce_step(state: DeckState, event: StepFamily) -> DeckState:
                 usage=run.usage + event.usage,
                 cost=run.cost + Cost.of(sane_usd(event.cost_usd)),
                 context_tokens=event.usage.prompt_tokens + event.usage.output_tokens,
+                prompt_tokens=event.usage.prompt_tokens,
             )
             return with_run(state, run)
         case CacheJudged():

@@ -117,7 +117,9 @@ def ask_keys(ask: Ask, same: int) -> list[tuple[str, str]]:
             keys += [("a", "this fork"), ("A", "this batch")]
         else:
             keys += [("a", "the parent"), ("A", "every run, this session")]
-    return [*keys, ("-", "deny"), ("_", "deny, say why")]
+    if ask.event.tool == "bash":
+        keys.append(("e", "edit"))
+    return [*keys, ("-", "deny"), ("_", "say why")]
 
 
 def ask_card(

@@ -117,7 +117,7 @@ def _diff_row(
         text = clean_line(line.text)
         style: Style = "strong" if line.kind == "file" else "muted"
         if line.kind == "hunk":
-            text = f"{line.old or 0}  {text}".rstrip()
+            text = _place(line.old, text)
         return Row((pad, (style, cut_end(text, room))))
     old = str(line.old) if line.old is not None and line.kind != "added" else ""
     new = str(line.new) if line.new is not None and line.kind != "removed" else ""
@@ -132,6 +132,14 @@ def _diff_row(
     body = _marked(shown, mark, word) if mark else [("code", shown)]
     spans = (pad, ("muted", numbers), sign, *body)
     return Row(spans, "add" if added else "del", "", left)
+
+
+def _place(old: int | None, text: str) -> str:
+    """Return where a hunk begins and what it is in; a raw ``@@`` header gives both."""
+    raw = _HUNK.match(text)
+    if raw is not None:
+        old, text = int(raw[1]), raw[3]
+    return (f"{old}  {text}" if old is not None else text).rstrip()
 
 
 def _marked(text: str, mark: tuple[int, int], style: Style) -> list[Span]:

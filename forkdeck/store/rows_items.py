@@ -12,7 +12,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from forkdeck.model.ids import PARENT
 from forkdeck.model.items import Item, ItemKind
-from forkdeck.model.state import DeckState
+from forkdeck.model.state import DeckState, ForkState
 from forkdeck.store.cells import cell_width, cut_end
 from forkdeck.store.figures import plural, tokens
 from forkdeck.store.rows_text import clean_line, hanging, inline_spans, text_rows
@@ -160,7 +160,25 @@ def _report(text: str, place: Place) -> list[Row]:
         tail += [("warn", "! no report of its own"), ("muted", f"   {words}")]
     else:
         tail += [("good", grid.glyphs.good), ("muted", f" report, {words}")]
-    return [*rows, Row(), Row(flush_right_tail(tail, grid))] if rows else []
+    if not rows:
+        return []
+    return [*rows, Row(), Row(flush_right_tail(tail, grid)), *_claim_rows(fork, grid)]
+
+
+def _claim_rows(fork: ForkState | None, grid: Grid) -> list[Row]:
+    """Return what of a report was compared with what the fork did, and what does not hold."""
+    claims = None if fork is None or not fork.settled else fork.claims
+    if claims is None:
+        return []
+    text = f" {claims.verified} of {claims.checked} claims checked"
+    good = not claims.unverified
+    mark: Span = ("good", grid.glyphs.good) if good else ("warn", "!")
+    spans: list[Span] = [("text", " " * grid.indent), mark, ("muted", text)]
+    rows = [Row(flush_right_tail(spans, grid))]
+    for wrong in claims.unverified:
+        line: list[Span] = [("text", clean_line(wrong))]
+        rows += hanging(("warn", "not so"), line, grid, hang=VERB)
+    return rows
 
 
 def flush_right_tail(spans: list[Span], grid: Grid) -> tuple[Span, ...]:

@@ -11,8 +11,9 @@ from decimal import Decimal
 import msgspec
 
 from forkdeck.model.ids import PARENT
-from forkdeck.model.raw import JsonDict, from_raw
+from forkdeck.model.raw import JsonDict
 from forkdeck.model.state import Ask, DeckState, ForkState, RunState
+from forkdeck.model.thinking import sent_messages
 from forkdeck.model.usage import NO_COST, Cost, Usage
 from forkdeck.store.changes import streamed_text
 
@@ -187,7 +188,8 @@ def metrics(state: DeckState, handle: str, now_ms: int) -> Metrics:
 
 def wire_messages(run_state: RunState) -> list[JsonDict]:
     """Return a run's history decoded, exactly as it was or will be sent."""
-    return [from_raw(entry.message) for entry in run_state.history]
+    start = run_state.head.thinking_from if run_state.head is not None else 0
+    return sent_messages(run_state.history.since(0), start)
 
 
 def open_ask(state: DeckState, run: str) -> Ask | None:
@@ -205,6 +207,9 @@ def pending_deliveries(state: DeckState, run: str = PARENT) -> list[str]:
     found: list[ForkState] = []
     for batch in state.batches.values():
         if batch.run != run or (waits and not batch.background and batch.tool != "user"):
+            continue
+        if batch.planned:
+            # Nobody said yes to its plan, so nothing of it ran.
             continue
         forks = (state.forks.get(handle) for handle in batch.handles)
         found += [

@@ -7,6 +7,9 @@ terminal, a title, a notification or the clipboard. Pure functions.
 from __future__ import annotations
 
 import re
+from functools import cache
+
+from forkdeck.store.cells import char_width
 
 _C0 = "\x00-\x08\x0b-\x1f\x7f"
 _OTHER = (
@@ -20,6 +23,10 @@ _KEEP_BOTH = re.compile(f"[{_C0}{_OTHER}]")
 _KEEP_NEWLINE = re.compile(f"[{_C0}\t{_OTHER}]")
 _KEEP_TAB = re.compile(f"[{_C0}\n{_OTHER}]")
 _KEEP_NONE = re.compile(f"[{_C0}\t\n{_OTHER}]")
+# Scripts stack up to four or five marks on a letter; a flood of them leaves its cell and row.
+_MOST_MARKS = 8
+_MAYBE_FLOOD = re.compile(f"[\u0300-\U000e01ef]{{{_MOST_MARKS + 1}}}")
+_FLOOD_MARK = "\ufffd"
 _SPACES = re.compile(r"[\s\u2028\u2029]+")
 
 
@@ -44,11 +51,41 @@ def plain_text(text: str, *, newlines: bool = True, tabs: bool = True) -> str:
     """
     if newlines and "\r\n" in text:
         text = text.replace("\r\n", "\n")
+    text = without_floods(text)
     if newlines:
         pattern = _KEEP_BOTH if tabs else _KEEP_NEWLINE
     else:
         pattern = _KEEP_TAB if tabs else _KEEP_NONE
     return pattern.sub(_shown, text)
+
+
+def without_floods(text: str) -> str:
+    """Return `text` with each run of more than eight characters without a width cut to eight.
+
+    They all land in one cell, so no width limits them: a megabyte of them would be one row.
+    """
+    if text.isascii() or not _MAYBE_FLOOD.search(text):
+        return text
+    return _floods().sub(_cut_flood, text)
+
+
+@cache
+def _floods() -> re.Pattern[str]:
+    """Return the pattern of a flood; made once, since it looks at every character there is."""
+    ranges: list[list[int]] = []
+    for code in (*range(0x300, 0x20000), *range(0xE0100, 0xE01F0)):
+        if char_width(chr(code)):
+            continue
+        if ranges and ranges[-1][1] == code - 1:
+            ranges[-1][1] = code
+        else:
+            ranges.append([code, code])
+    some = "".join(f"{chr(low)}-{chr(high)}" for low, high in ranges)
+    return re.compile(f"([{some}]{{{_MOST_MARKS}}})[{some}]+")
+
+
+def _cut_flood(match: re.Match[str]) -> str:
+    return match[1] + _FLOOD_MARK
 
 
 def one_line(text: str, limit: int = 120) -> str:
@@ -60,7 +97,7 @@ def one_line(text: str, limit: int = 120) -> str:
     spare = limit * 8
     cut = len(text) > spare
     line = _SPACES.sub(" ", text[:spare] if cut else text).strip()
-    line = _KEEP_NONE.sub(_shown, line)
+    line = without_floods(_KEEP_NONE.sub(_shown, line))
     if len(line) > limit:
         return line[: max(limit - 1, 0)].rstrip() + "…" if limit > 0 else ""
     return line + "…" if cut and len(line) < limit else line

@@ -17,6 +17,9 @@ from forkdeck.tools.texts import text
 DEFAULT_TIMEOUT_S: Final = 120
 MAX_TIMEOUT_S: Final = 3600
 
+MAX_COMMAND_BYTES: Final = 131_000
+"""One argument of a program may be 128 KiB on Linux, its end included."""
+
 _READ_ONLY_WORDS = ("Read-only file system", "Errno 30", "EROFS")
 
 SPEC = ToolSpec(
@@ -59,6 +62,11 @@ class BashTool:
             raise ToolError("bash: command must not contain a NUL character.")
         if not command.strip():
             raise ToolError("bash: command must not be blank.")
+        if len(command.encode()) > MAX_COMMAND_BYTES:
+            raise ToolError(
+                "bash: command is longer than 128 KB; no system starts it.",
+                "Put the long part into a file with write, and run that.",
+            )
         timeout_s = float(given.get("timeout_s", DEFAULT_TIMEOUT_S))
 
         def progress(tail: str, total_bytes: int) -> None:

@@ -11,7 +11,7 @@ import gc
 import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import BindingType
 from textual.screen import Screen
@@ -26,7 +26,6 @@ from forkdeck.ui.app_actions import AppActions
 from forkdeck.ui.attention import Attention
 from forkdeck.ui.commands import interpret
 from forkdeck.ui.history import PromptHistory
-from forkdeck.ui.screens.deck import DeckScreen
 from forkdeck.ui.screens.error import ErrorScreen, Trouble
 from forkdeck.ui.screens.quit import quit_dialog
 from forkdeck.ui.screens.start import StartScreen
@@ -34,8 +33,20 @@ from forkdeck.ui.start_request import StartRequest, speaks_utf8
 from forkdeck.ui.terminal import Terminal
 from forkdeck.ui.widgets.line_widget import DrawOptions
 
+if TYPE_CHECKING:
+    from forkdeck.ui.screens.deck import DeckScreen
+
+_WATCH_AFTER_S = 2.0
+"""Theme files are watched only once the first screens stand."""
 _WARM_AFTER_S = 0.3
 """Quiet after the first typed character before slow modules are loaded."""
+
+
+def _deck_screen() -> type[DeckScreen]:
+    """Return the deck's screen, loaded when the first deck opens: the first paint is without it."""
+    from forkdeck.ui.screens.deck import DeckScreen  # noqa: PLC0415 - as said above
+
+    return DeckScreen
 
 
 class ForkDeckApp(AppActions, inherit_bindings=False):
@@ -48,6 +59,7 @@ class ForkDeckApp(AppActions, inherit_bindings=False):
         theme_name: The theme; an unknown one is said and the default taken.
         ascii_only: ASCII glyphs; None: only where the locale has no UTF-8.
         reduced_motion: No spinner, no blinking cursor.
+        cost_footer: Whether forks and title show what they cost.
         state_dir: Where the prompt history is kept and a copy lands without a clipboard.
         environ: The environment, for the terminal and the editor; never for credentials.
         warm: Loads slow modules, called once when someone begins to type.
@@ -68,6 +80,7 @@ class ForkDeckApp(AppActions, inherit_bindings=False):
         theme_name: str = theme.DEFAULT_THEME,
         ascii_only: bool | None = None,
         reduced_motion: bool = False,
+        cost_footer: bool = True,
         state_dir: Path | None = None,
         environ: Mapping[str, str] | None = None,
         warm: Callable[[], Awaitable[None]] | None = None,
@@ -83,6 +96,7 @@ class ForkDeckApp(AppActions, inherit_bindings=False):
             not speaks_utf8(self.environ) if ascii_only is None else ascii_only
         )
         self.draw_options.motion = not reduced_motion
+        self.draw_options.costs = cost_footer
         self.history = PromptHistory(state_dir / "history.jsonl" if state_dir else None)
         self.terminal = Terminal(self._write)
         self.attention = Attention(self._write)
@@ -92,6 +106,7 @@ class ForkDeckApp(AppActions, inherit_bindings=False):
         self._opening = False
         self._leaving = False
         self._announced: DeckState = EMPTY
+        self._themes_end = asyncio.Event()
         self._use_themes(theme_name)
 
     # --- themes
@@ -122,7 +137,29 @@ class ForkDeckApp(AppActions, inherit_bindings=False):
         at = self.theme_names.index(self.theme) if self.theme in self.theme_names else -1
         self.theme = name or self.theme_names[(at + 1) % len(self.theme_names)]
         self._theme_changed()
-        self.tell(f"theme {self.theme}")
+        self.tell(f"theme {self.theme}, for this session; to keep it set ui.theme")
+
+    def reload_themes(self) -> None:
+        """Read all theme files again and draw with them; a broken file is named, no theme lost."""
+        found, faults = theme.load_themes()
+        for item in found:
+            self.register_theme(item)
+        self.theme_names = tuple(item.name for item in found)
+        if self.theme not in self.theme_names:
+            # Its file is gone or broken: the colours on screen stay.
+            self.theme_names = (*self.theme_names, self.theme)
+        self.mutate_reactive(ForkDeckApp.theme)
+        self.tell("; ".join(faults) or f"themes read again, {self.theme} is on")
+
+    async def _watch_themes(self) -> None:
+        """Follow the person's theme files while the app runs."""
+        await theme.watch_themes(
+            theme.user_folder(self.environ), self.reload_themes, self._themes_end
+        )
+
+    def on_unmount(self) -> None:
+        """Let the watcher of the theme files end."""
+        self._themes_end.set()
 
     # --- opening
 
@@ -139,6 +176,7 @@ class ForkDeckApp(AppActions, inherit_bindings=False):
             self._open_first(start)
         if not self.is_headless:
             self.call_after_refresh(self._freeze)
+            self.set_timer(_WATCH_AFTER_S, self._begin_watching)
         if self.theme_faults:
             self.tell("; ".join(self.theme_faults))
 
@@ -152,6 +190,9 @@ class ForkDeckApp(AppActions, inherit_bindings=False):
                 self.open_replay(start.target)
             case _:
                 self.open_live(start.prompt)
+
+    def _begin_watching(self) -> None:
+        self.run_worker(self._watch_themes(), group="themes", exit_on_error=False)
 
     def _freeze(self) -> None:
         """What lives as long as the app is kept out of every later collection."""
@@ -202,7 +243,7 @@ class ForkDeckApp(AppActions, inherit_bindings=False):
         await self.close_deck()
         self.deck = deck
         self._announced = EMPTY
-        screen = DeckScreen(deck)
+        screen = (await asyncio.to_thread(_deck_screen))(deck)
         await self._replace(screen)
         if first is not None:
             screen.submit(first)
@@ -249,7 +290,7 @@ class ForkDeckApp(AppActions, inherit_bindings=False):
         if deck is None:
             self.exit(0)
             return
-        if isinstance(self.screen, DeckScreen) and self._leaving:
+        if isinstance(self.screen, _deck_screen()) and self._leaving:
             return
 
         def answered(yes: bool | None) -> None:
@@ -336,7 +377,7 @@ class ForkDeckApp(AppActions, inherit_bindings=False):
     def ask_in_deck(self, action: str) -> None:
         """Go to the deck screen and do one of its actions."""
         for screen in self.screen_stack:
-            if isinstance(screen, DeckScreen):
+            if isinstance(screen, _deck_screen()):
                 self.run_worker(screen.act(action), group="screens")
 
     def _write(self, sequence: str) -> None:

@@ -165,6 +165,8 @@ BINDINGS: tuple[Binding, ...] = (
     _b("answer.deny", "-", _DECKS, "deny", "deny the shown request", "needs you", need="live"),
     _b("answer.reason", "_", _DECKS, "deny, say why", "deny it and say why", "needs you",
        need="live"),
+    _b("answer.edit", "e", _DECKS, "edit", "edit the shown command, then allow it once",
+       "needs you", need="live"),
     # --- steer and stop
     _b("fork.peek", "space", _DECKS, "peek", "look closer; type to steer", "steer and stop",
        rank=40),

@@ -50,6 +50,7 @@ _PAIRS: dict[str, tuple[str, str, str]] = {
     "zoom.previous": ("zoom.next", "[ ]", "fork before, after"),
     "owed.next": ("owed.only", "w W", "next owed, only owed"),
     "answer.once": ("answer.fork", "y a", "allow once, this fork"),
+    "answer.batch": ("answer.edit", "A e", "its batch, edit first"),
     "answer.deny": ("answer.reason", "- _", "deny, and say why"),
     "fork.abort": ("fork.abort-all", "x X", "abort this fork, all"),
     "copy.report": ("copy.diff", "c C", "copy report, diff"),

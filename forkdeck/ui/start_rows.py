@@ -20,6 +20,8 @@ MAX_WIDTH = 96
 RECENT = 5
 """Sessions listed on the start page."""
 
+_CLAIM = "One conversation, many forks, every one of them in sight."
+
 _TWO_FROM = 84
 """From this width of the page on, what begins and what is ready stand side by side."""
 
@@ -130,11 +132,12 @@ def _head(facts: StartFacts | None, page: int, *, ascii_: bool) -> list[Row]:
     styles = ("live", "warn", "good")
     texts: list[list[Span]] = [
         [("heading", "forkdeck"), ("muted", f" {facts.version}" if facts else "")],
-        [("muted", "One conversation, many forks, every one of them in sight.")],
+        [("muted", _CLAIM)],
         [("muted", _place(facts))],
     ]
     if page < _TWO_FROM:
-        return [line(spans, width=page) for spans in texts]
+        narrow = [line(texts[0], width=page), *wrapped(_CLAIM, width=page, style="muted")]
+        return [*narrow, line(texts[2], width=page)]
     rows: list[Row] = []
     for picture, style, spans in zip(drawing, styles, texts, strict=True):
         rows.append(
@@ -176,13 +179,15 @@ def _missing(facts: StartFacts, page: int) -> list[Row]:
             ]
     _, *spans = rows[0].spans
     rows[0] = rows[0]._replace(spans=(("warn-strong", " no key  "), *spans))
-    rows.append(
-        line(
-            [("text", " " * lead), ("key", "d"), ("muted", " demo, offline and free   "),
-             ("key", "r"), ("muted", " replay a saved session")],
-            width=page, fill="warn", bar="warn",
-        )
-    )  # fmt: skip
+    ways: list[list[Span]] = [
+        [("key", "d"), ("muted", " demo, offline and free   ")],
+        [("key", "r"), ("muted", " replay a saved session")],
+    ]
+    if page >= 60:
+        ways = [[*ways[0], *ways[1]]]
+    rows += [
+        line([("text", " " * lead), *way], width=page, fill="warn", bar="warn") for way in ways
+    ]
     return rows
 
 
@@ -204,8 +209,8 @@ def _recent(
     right: list[Span] = [("muted", count), ("key", "/"), ("muted", " search")] if sessions else []
     rows = [line([("heading", "recent")], right, width=page), rule(page)]
     if not sessions:
-        note = " No saved session yet. Every session is saved as it goes and can be replayed."
-        return [*rows, line([("muted", note)], width=page)]
+        note = "None yet. Each session is saved as it goes and can be replayed."
+        return [*rows, *wrapped(note, width=page, margin=1, style="muted")]
     for index, session in enumerate(sessions[:RECENT]):
         rows.append(
             session_row(
@@ -220,9 +225,7 @@ def _recent(
     return rows
 
 
-def _begin_and_ready(
-    facts: StartFacts | None, page: int, room: int, *, ascii_: bool
-) -> list[Row]:
+def _begin_and_ready(facts: StartFacts | None, page: int, room: int, *, ascii_: bool) -> list[Row]:
     if page >= _TWO_FROM:
         half = (page - 4) // 2
         ready = _ready(facts, half, ascii_=ascii_, short=False)
@@ -239,17 +242,22 @@ def _begin_and_ready(
 def _begin(facts: StartFacts | None, width: int) -> list[Row]:
     entries = (
         ("n", "new session here", "or Tab, and type"),
-        ("d", "demo", "offline, about 40 s, no key"),
+        ("d", "demo", "offline, 40 s, no key"),
         ("r", "replay a session", "plays in this same deck"),
         ("/", "all sessions", "search, open, replay"),
     )
     rows = [line([("heading", "begin")], width=width), rule(width)]
-    for key, word, note in entries:
+    for key, word, about in entries:
         dim = key == "n" and facts is not None and not facts.can_start
+        note = "needs a key" if dim else about
         rows.append(
             line(
-                [("key", f"  {key}  "), ("muted" if dim else "text", word)],
-                [("muted", "needs a key" if dim else note)],
+                [
+                    ("key", f"  {key}  "),
+                    ("muted" if dim else "text", fit(word, 18)),
+                    # A note that does not fit is left out: the word says what the key does.
+                    ("muted", note if len(note) <= width - 23 else ""),
+                ],
                 width=width,
             )
         )
@@ -278,9 +286,7 @@ def _ready(facts: StartFacts | None, width: int, *, ascii_: bool, short: bool) -
             good.append(name)
             continue
         mark = ("+" if ascii_ else "✓") if fine else "!"
-        rows += _check_rows(
-            name, text, ("good" if fine else "warn-strong", f"  {mark}  "), width
-        )
+        rows += _check_rows(name, text, ("good" if fine else "warn-strong", f"  {mark}  "), width)
     if good:
         mark = "+" if ascii_ else "✓"
         rows += _check_rows("good", ", ".join(good), ("good", f"  {mark}  "), width)

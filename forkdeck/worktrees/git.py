@@ -59,8 +59,15 @@ SAFE_CONFIG: Final = (
     ("maintenance.auto", "false"),
     ("commit.gpgSign", "false"),
     ("tag.gpgSign", "false"),
+    # Each of these names a program that some plumbing would start.
+    ("core.alternateRefsCommand", "true"),
+    ("core.sshCommand", "false"),
+    ("core.gitProxy", "false"),
+    ("gpg.program", "false"),
+    ("log.showSignature", "false"),
     ("protocol.ext.allow", "never"),
     ("submodule.recurse", "false"),
+    ("fetch.recurseSubmodules", "false"),
     ("transfer.fsckObjects", "true"),
     ("fetch.fsckObjects", "true"),
 )

@@ -6,7 +6,7 @@ import json
 import select
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
@@ -51,7 +51,8 @@ class Deck:
 
     def answer(self, timeout_s: float = 60) -> dict[str, Any]:
         """Return the next answer; see `ask`."""
-        assert self._process.stdout is not None and self._process.stderr is not None
+        assert self._process.stdout is not None
+        assert self._process.stderr is not None
         ready, _, _ = select.select([self._process.stdout], [], [], timeout_s)
         line = self._process.stdout.readline() if ready else ""
         if not line:
@@ -72,7 +73,7 @@ class Deck:
 
 
 @contextmanager
-def open_deck(place: Place, model: Model, allowed: Sequence[str]) -> Iterator[Deck]:
+def open_deck(place: Place, model: Model, allowed: Sequence[str]) -> Generator[Deck]:
     """Open a deck with rules, and close it afterwards."""
     process = subprocess.Popen(
         [sys.executable, "-m", "tests.bench.driver", str(place.base), *model.endpoint, *allowed],

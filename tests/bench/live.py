@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 
 from tests.bench.model import Model
@@ -12,7 +12,7 @@ from tests.bench.terminal import Terminal
 
 
 @contextmanager
-def open_app(place: Place, model: Model, prompt: str) -> Iterator[Terminal]:
+def open_app(place: Place, model: Model, prompt: str) -> Generator[Terminal]:
     """Start ``forkdeck``, type a prompt on the start screen and send it."""
     place.configure(f'[permissions]\nallow = ["bash({SLEEP})"]\n[forks]\nplan = "never"\n')
     terminal = Terminal([FORKDECK], place.environment(model.endpoint), cwd=place.project)

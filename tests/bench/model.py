@@ -7,7 +7,7 @@ import select
 import subprocess
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any, cast
 
@@ -59,7 +59,7 @@ class Model:
 
 
 @contextmanager
-def run_model(place: Place, scenario: str) -> Iterator[Model]:
+def run_model(place: Place, scenario: str) -> Generator[Model]:
     """Start the model with a scenario's text, and stop it afterwards."""
     script = place.base / "scenario.toml"
     script.write_text(scenario, encoding="utf-8")
@@ -69,7 +69,8 @@ def run_model(place: Place, scenario: str) -> Iterator[Model]:
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     try:
-        assert process.stdout is not None and process.stderr is not None
+        assert process.stdout is not None
+        assert process.stderr is not None
         ready, _, _ = select.select([process.stdout], [], [], 20)
         if not ready:
             process.kill()

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.resources import as_file, files
@@ -67,7 +67,7 @@ def git(cwd: Path, *arguments: str) -> str:
 
 
 @contextmanager
-def make_place() -> Iterator[Place]:
+def make_place() -> Generator[Place]:
     """Make a place, and remove it afterwards."""
     base = Path(tempfile.mkdtemp(prefix="forkdeck-bench-")).resolve()
     try:

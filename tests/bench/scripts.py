@@ -13,10 +13,11 @@ HOLD_MS = 120_000
 SLEEP = "sleep 291.5"
 """A command that never ends by itself here, and that no other program runs."""
 
-_WORDS = (
-    "fork parent cache prefix token report merge branch abort retry stream panel update store "
-    "budget schema prompt turn tool result diff hunk commit index state event reducer widget"
-).split()
+_WORDS = [
+    "fork", "parent", "cache", "prefix", "token", "report", "merge", "branch", "abort", "retry",
+    "stream", "panel", "update", "store", "budget", "schema", "prompt", "turn", "tool", "result",
+    "diff", "hunk", "commit", "index", "state", "event", "reducer", "widget",
+]  # fmt: skip
 
 
 def prose(tokens: int, seed: int) -> str:

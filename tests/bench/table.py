@@ -6,10 +6,11 @@ from tests.bench.figure import Row
 from tests.bench.rows.abort import measure_abort, measure_kept, measure_orphans
 from tests.bench.rows.commands import measure_commands
 from tests.bench.rows.forks import measure_eight, measure_four
+from tests.bench.rows.logs import measure_events, measure_transcript
 from tests.bench.rows.memory import measure_fork_memory
 from tests.bench.rows.start import measure_memory, measure_paint, measure_sdk
 from tests.bench.rows.stream import measure_cpu, measure_keys
-
+from tests.bench.rows.worktree import measure_create
 
 ROWS = (
     Row("commands", "--version and --help", measure_commands),
@@ -24,4 +25,7 @@ ROWS = (
     Row("kept", "work in the log after SIGKILL", measure_kept),
     Row("keys", "key to screen while 9 streams run", measure_keys),
     Row("cpu", "processor time while 9 streams run", measure_cpu),
+    Row("transcript", "a conversation of 100,000 lines", measure_transcript),
+    Row("events", "a recording of 100,000 events", measure_events),
+    Row("worktree", "making a write fork's worktree", measure_create),
 )

@@ -6,14 +6,13 @@ import json
 import os
 import signal
 import socket
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from forkdeck import __version__
 from forkdeck.cli.commands import forkdeck
-from tests.program import FORKDECK, Program, eventually, git, no_traceback
+from tests.program import Program, eventually, git, no_traceback
 
 COMMANDS = sorted(forkdeck.commands)
 
@@ -181,8 +180,7 @@ def test_the_demo_as_lines_ends_by_itself_and_leaves_nothing(keyless: Program) -
 def test_a_demo_that_is_stopped_leaves_nothing(keyless: Program, number: signal.Signals) -> None:
     with keyless.started("demo", "--plain") as process:
         assert process.stdout is not None
-        while b"FORK" not in process.stdout.readline():
-            pass
+        assert any(b"FORK" in line for line in process.stdout), "it forks before it ends"
         process.send_signal(number)
         _, err = process.communicate(timeout=15)
     no_traceback(err.decode())

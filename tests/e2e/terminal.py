@@ -61,7 +61,8 @@ class Terminal:
         self._stream = pyte.ByteStream(self.screen)
         self.raw = bytearray()
         self._held = b""
-        self._open = True
+        self.closed = False
+        """Whether a test closed this side of the terminal itself."""
         self.fd, inner = pty.openpty()
         self.mode_before = termios.tcgetattr(self.fd)
         self._set_size(*size)
@@ -106,7 +107,7 @@ class Terminal:
             self._stream.feed(_DROP.sub(b"", data[: partial.start()] if partial else data))
         return True
 
-    def wait(self, pattern: str, timeout: float = 15) -> str:
+    def wait(self, pattern: str, timeout: float = 25) -> str:
         """Return the screen once `pattern` is on it."""
         end = time.monotonic() + timeout
         while True:
@@ -131,7 +132,7 @@ class Terminal:
         """Type."""
         os.write(self.fd, keys.encode() if isinstance(keys, str) else keys)
 
-    def press(self, keys: str, then: str, timeout: float = 15) -> str:
+    def press(self, keys: str, then: str, timeout: float = 25) -> str:
         """Type, then wait for a pattern."""
         self.send(keys)
         return self.wait(then, timeout)
@@ -150,7 +151,7 @@ class Terminal:
         """Send a signal to the program alone."""
         os.kill(self.pid, number)
 
-    def ended(self, timeout: float = 15) -> int:
+    def ended(self, timeout: float = 25) -> int:
         """Wait for the program's end and return its exit code."""
         end = time.monotonic() + timeout
         while self.process.poll() is None:
@@ -184,6 +185,6 @@ class Terminal:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self.pid, signal.SIGKILL)
         self.process.wait()
-        if self._open:
+        if not self.closed:
             os.close(self.fd)
-            self._open = False
+            self.closed = True

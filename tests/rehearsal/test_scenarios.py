@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
 import subprocess
 import sys
 import time
-from importlib.resources import files
 from pathlib import Path
 
 import pytest
@@ -19,9 +16,8 @@ from forkdeck.providers.rehearsal.scenario import builtin, builtin_names, load
 from forkdeck.tools import registry
 from forkdeck.tools.fork_calls import parse
 from tests.rehearsal.agent import Agent, PlainWorkspace
-from tests.rehearsal.helpers import assistant, serving, text, user
+from tests.rehearsal.helpers import SAMPLE, assistant, serving, text, user
 
-SAMPLE = Path(str(files("forkdeck"))) / "sample"
 DEMO = builtin("demo")
 
 
@@ -39,21 +35,6 @@ def run_git(root, *arguments):
     return subprocess.run(
         ["git", *arguments], cwd=root, capture_output=True, text=True, check=True
     ).stdout
-
-
-@pytest.fixture
-def sample(tmp_path, monkeypatch):
-    """The sample as the demo sets it up: a copy that is a git repository."""
-    root = tmp_path / "tally"
-    shutil.copytree(SAMPLE, root, ignore=shutil.ignore_patterns("__pycache__"))
-    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
-    monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
-    for name in ("AUTHOR", "COMMITTER"):
-        monkeypatch.setenv(f"GIT_{name}_NAME", "Demo")
-        monkeypatch.setenv(f"GIT_{name}_EMAIL", "demo@example.invalid")
-    for command in ("init -q -b main", "add -A", "commit -q -m First"):
-        subprocess.run(["git", *command.split()], cwd=root, check=True)
-    return root
 
 
 def test_the_sample_has_exactly_one_failing_test(sample):
@@ -175,7 +156,7 @@ def test_the_demo_s_rules_cover_its_commands_and_nothing_else():
         assert judge(rules, "bash", {"command": other}).kind != "allow"
 
 
-@pytest.mark.parametrize("name", ["bench", "demo"])
+@pytest.mark.parametrize("name", ["bench", "demo", "supervise"])
 def test_calls_are_such_as_the_tools_take(name):
     for answer in builtin(name).answers:
         for call in (call for entry in answer.rounds for call in entry.calls):
@@ -225,7 +206,7 @@ async def test_the_bench_has_four_requests_a_fork_and_a_parent_of_two_turns(samp
 
 
 def test_builtin_names():
-    assert builtin_names() == ("bench", "demo", "investigator")
+    assert builtin_names() == ("bench", "demo", "investigator", "supervise")
     assert builtin("investigator").answers == ()
     with pytest.raises(ConfigError, match="magic"):
         builtin("magic")

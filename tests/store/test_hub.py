@@ -26,6 +26,7 @@ class FakeSink:
         self.syncs = 0
         self.closed = 0
         self.trouble: str | None = None
+        self.full = False
 
     def put(self, event: Event) -> None:
         encode(event)

@@ -79,10 +79,29 @@ async def test_without_credentials_it_says_what_was_looked_for_and_starts_nothin
         text = "\n".join(text_of(screen.sheet))
         for wanted in ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "demo", "replay"):
             assert wanted in text
-        await press(pilot, *"hi", "enter")
+        assert text_of(screen.footer)[0].lstrip().startswith("START")
+        await press(pilot, "tab", *"hi", "enter")
         assert factory.opened == []
         assert screen.box.area.text == "hi"
         await press(pilot, "tab", "d")
+        assert factory.opened == [("demo", None)]
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40), (44, 20)])
+async def test_what_was_looked_for_is_never_cut(size: tuple[int, int]) -> None:
+    factory = FakeFactory(can_start=False)
+    factory.listed = []
+    app = app_of(factory=factory)
+    async with app.run_test(size=size) as pilot:
+        await settle(pilot)
+        screen = app.screen
+        assert isinstance(screen, StartScreen)
+        page = " ".join(row.text for row in screen.sheet.rows)
+        words = " ".join(page.replace("▌", " ").split())
+        assert "ANTHROPIC_API_KEY, ANTHROPIC_AUTH_TOKEN and a" in words
+        assert "export ANTHROPIC_API_KEY=…" in words
+        assert words.count("…") == words.count("=…")
+        await press(pilot, "d")
         assert factory.opened == [("demo", None)]
 
 

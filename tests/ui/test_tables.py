@@ -92,7 +92,7 @@ def test_footer_keeps_help_last_and_hides_what_cannot_be_done() -> None:
 
 def test_keys_of_later_work_are_not_in_the_table() -> None:
     shown = {key for binding in BINDINGS for key in binding.keys}
-    assert not shown & {"p", "P", "*", "e", "o", "ctrl+t", "ctrl+q"}
+    assert not shown & {"p", "P", "*", "o", "ctrl+t", "ctrl+q"}
 
 
 def test_readme_table_names_every_binding_once() -> None:

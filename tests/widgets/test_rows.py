@@ -103,8 +103,8 @@ def test_the_request_card() -> None:
     assert lines[1] == "    bash    pytest -q tests/io                  waiting 0:41"
     assert lines[2] == "    in      fd/impl-step3   worktree, network off"
     assert lines[3] == "    rule    none allows bash(pytest *)"
-    assert lines[4] == "    a       allows bash(pytest -q)"
-    assert lines[6].startswith("    y once   a this fork   A this batch   - deny")
+    assert lines[4] == "    a A     allows bash(pytest -q)"
+    assert lines[6].startswith("    y once   a this fork   A this batch   e edit   - deny")
     assert {buffer[len(buffer) - 1 - n].bar for n in range(buffer.card_rows)} == {"warn"}
 
 

@@ -342,26 +342,71 @@ async def test_the_footer_drops_from_the_right_and_keeps_help() -> None:
         assert "next owed" not in line
 
 
-async def test_the_strip_repeats_the_keys_and_says_trouble() -> None:
+async def test_the_strip_shows_answer_keys_only_where_they_answer() -> None:
+    script = scenes.deck(3)
+    state = script.state()
+    ask = state.asks[0]
+    strip = AskStrip()
+    async with OneHost(strip).run_test(size=(140, 1)) as pilot:
+        strip.update_state(state, script.at_ms, keys=True, ask=ask)
+        line = text_of(strip)[0]
+        assert "pytest -q tests/io" in line
+        assert "y once   a this fork   A this batch   e edit   - deny" in line
+        assert strip.shows_whole == ask.event.request
+        strip.update_state(state, script.at_ms, keys=True)
+        assert "y once" not in text_of(strip)[0]
+        assert text_of(strip)[0].endswith("w next")
+        assert strip.shows_whole == ""
+        strip.update_state(state, script.at_ms, typing=True)
+        assert text_of(strip)[0].endswith("Ctrl+X w next")
+        strip.update_state(state, script.at_ms, keys=True, ask=ask, message=("done", "info"))
+        assert strip.shows_whole == ""
+        await pilot.resize_terminal(72, 1)
+        await pilot.pause()
+        strip.update_state(state, script.at_ms, keys=True, ask=ask)
+        assert text_of(strip)[0].endswith("y once   - deny")
+        await pilot.resize_terminal(50, 1)
+        await pilot.pause()
+        strip.update_state(state, script.at_ms, keys=True, ask=ask)
+        assert "y once" not in text_of(strip)[0]
+        assert strip.shows_whole == ""
+
+
+async def test_a_request_of_several_lines_is_never_whole_in_the_strip() -> None:
+    script = scenes.Script().opened().parent_talk().batch(1, writers=(1,)).started("f1")
+    script.asks("f1", "ls\nrm -r src")
+    state = script.state()
+    strip = AskStrip()
+    async with OneHost(strip).run_test(size=(160, 1)):
+        strip.update_state(state, script.at_ms, keys=True, ask=state.asks[0])
+        line = text_of(strip)[0]
+        assert "rm -r src" in line
+        assert "y once" not in line
+        assert "Enter shows it whole" in line
+        assert strip.shows_whole == ""
+
+
+async def test_the_strip_says_trouble_before_all_else() -> None:
     script = scenes.deck(3)
     strip = AskStrip()
     async with OneHost(strip).run_test(size=(140, 1)):
-        strip.update_state(script.state(), script.at_ms, keys=True)
-        line = text_of(strip)[0]
-        assert "y once   a this fork   A this batch   - deny" in line
         strip.update_state(script.state(), script.at_ms, trouble="disk full: 14 events held")
         assert text_of(strip)[0] == " × log  disk full: 14 events held"
         strip.update_state(scenes.empty().state(), 0)
         assert not strip.wanted
 
 
-async def test_the_simulated_model_is_always_named() -> None:
-    state = scenes.empty().state()
-    facts = msgspec.structs.replace(state.session, simulated="simulated model")
+@pytest.mark.parametrize(("width", "words"), [(120, "scripted, at list price"), (60, "simulated")])
+async def test_the_simulated_model_and_the_budget_are_always_named(width: int, words: str) -> None:
+    state = scenes.deck(8).state()
+    facts = msgspec.structs.replace(state.session, simulated="scripted, at list price")
     title = TitleLine()
-    async with OneHost(title).run_test(size=(60, 1)):
+    async with OneHost(title).run_test(size=(width, 1)):
         title.update_state(msgspec.structs.replace(state, session=facts))
-        assert "simulated model" in text_of(title)[0]
+        line = text_of(title)[0]
+        assert words in line
+        assert "$0.54 of 5.00" in line
+        assert cell_width(line) <= width
 
 
 async def test_ascii_widgets_draw_only_ascii() -> None:

@@ -74,6 +74,8 @@ class ForkQueued(Event, frozen=True, kw_only=True, tag="fork.queued"):
     """Tools it may call; None: all of them."""
     denied: tuple[str, ...] = ()
     """Tools it may not call."""
+    rules: tuple[str, ...] = ()
+    """Its profile's rules on arguments, such as ``allow bash(pytest)``."""
     output_schema: str = ""
     """JSON schema of its report, as JSON text; empty: none."""
     planned: bool = False

@@ -81,6 +81,8 @@ class ApprovalAnswered(Event, frozen=True, kw_only=True, tag="approval.answered"
     reason: str = ""
     by: str = "person"
     """``person``, ``rule``, ``scripted person``, ``nobody`` (no one attached) or ``abort``."""
+    edited: str | None = None
+    """The command that runs instead of the one that was asked for."""
 
 
 ToolFamily: TypeAlias = ToolStarted | ToolProgressed | ToolEnded | ApprovalAsked | ApprovalAnswered

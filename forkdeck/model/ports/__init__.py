@@ -24,7 +24,14 @@ from forkdeck.model.ports.endpoint import (
     Seed,
     SeedPolicy,
 )
-from forkdeck.model.ports.machine import ChangeListener, Enforcement, Tool, Workspace, Worktrees
+from forkdeck.model.ports.machine import (
+    ChangeListener,
+    Enforcement,
+    Tool,
+    TreeState,
+    Workspace,
+    Worktrees,
+)
 from forkdeck.model.ports.time_and_log import Clock, LogSink
 
 __all__ = [
@@ -47,6 +54,7 @@ __all__ = [
     "StartFacts",
     "Tool",
     "Transport",
+    "TreeState",
     "Workspace",
     "Worktrees",
 ]

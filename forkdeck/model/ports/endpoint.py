@@ -94,6 +94,16 @@ class PriceBook(Protocol):
 class Gate(Protocol):
     """One gate per endpoint and key: concurrency, Retry-After, back-off, jitter."""
 
+    @property
+    def width(self) -> int:
+        """How many may be inside at once now."""
+        ...
+
+    @property
+    def most(self) -> int:
+        """How many may be inside at once when all is well."""
+        ...
+
     async def enter(self, run: str, waiting: Callable[[str, int], None]) -> None:
         """Wait for the turn to send; `waiting(reason, wait_ms)` is called when it must wait."""
         ...

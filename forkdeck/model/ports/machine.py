@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Protocol, TypeAlias
+from typing import Protocol, Self, TypeAlias
 
 import msgspec
 
@@ -94,6 +94,14 @@ class Workspace(Protocol):
         ...
 
 
+class TreeState(Protocol):
+    """HEAD, index and status of the parent's tree at one time."""
+
+    def moved(self, later: Self) -> tuple[str, ...]:
+        """Return what differs in a later state: status lines, ``HEAD`` and ``index``."""
+        ...
+
+
 class Tool(Protocol):
     """A built-in tool."""
 
@@ -127,8 +135,21 @@ ChangeListener: TypeAlias = Callable[[str, Sequence[str]], None]
 class Worktrees(Protocol):
     """Worktrees of write forks and the work saved from them; blocking git is off the loop."""
 
+    @property
+    def unwatched(self) -> Mapping[str, str]:
+        """Handles whose tree is not watched in full, and why."""
+        ...
+
     async def inspect(self) -> RepoFacts:
         """Look at the project's directory; never runs repository code."""
+        ...
+
+    async def parent_state(self) -> TreeState | None:
+        """Return what a fork must not change of the parent's tree; None without git.
+
+        Raises:
+            WorktreeError: git failed, or must not run here.
+        """
         ...
 
     async def create(self, handle: str, *, dirty: bool = False) -> Lease:

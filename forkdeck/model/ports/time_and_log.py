@@ -32,6 +32,11 @@ class LogSink(Protocol):
         """Why lines are unsaved at the moment, or None. Nothing new may start meanwhile."""
         ...
 
+    @property
+    def full(self) -> bool:
+        """Whether so much is unsaved that running streams should pause."""
+        ...
+
     def put(self, event: Event) -> None:
         """Take an event in order; never blocks, never loses it."""
         ...

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, timedelta
 from typing import Final
 
 from forkdeck.model.ports import Clock
@@ -108,7 +108,9 @@ class RateLimits:
         now = self._clock.monotonic_ms()
         found: dict[str, str] = {}
         for name, bucket in self._buckets.items():
-            full = self._clock.now() + timedelta(milliseconds=bucket.full_in_ms(now))
+            full = self._clock.now().astimezone(UTC) + timedelta(
+                milliseconds=bucket.full_in_ms(now)
+            )
             stem = f"anthropic-ratelimit-{name}"
             found[f"{stem}-limit"] = str(bucket.limit)
             found[f"{stem}-remaining"] = str(max(0, math.floor(bucket.level(now))))

@@ -259,6 +259,8 @@ class DeckScreen(DeckKeys, DeckActs, DeckTalk):
         self.body.draw_all(self.state, self.deck.now_ms(), self.view, recorded=self.replaying)
         self.mark_selection()
         self.after_scroll()
+        # A pane has its new size only after the layout: what is on screen is judged again then.
+        self.call_after_refresh(self.after_scroll)
 
     def _set_tiny(self, tiny: bool) -> None:
         if tiny == self.small.display:
@@ -307,8 +309,8 @@ class DeckScreen(DeckKeys, DeckActs, DeckTalk):
 
     def after_scroll(self) -> None:
         """A card or a report may have come on screen to its last line."""
-        self._seen(self.state)
         self.draw_lines()
+        self._seen(self.state)
 
     # --- keys
 
@@ -332,7 +334,11 @@ class DeckScreen(DeckKeys, DeckActs, DeckTalk):
             self.draw_lines()
 
     def on_deck_body_picked(self, event: DeckBody.Picked) -> None:
-        """A click selects; a click on what is selected and in the deck zone zooms."""
+        """A click selects; a click on what is selected already, in the deck zone, zooms."""
+        if event.run == self.view.selected and not self.in_prompt:
+            if not self.view.zoomed:
+                self.do_zoom_toggle()
+            return
         self.select(event.run)
         if self.in_prompt:
             self.focus_deck()

@@ -23,6 +23,7 @@ from forkdeck.model.state import Ask, ForkState, UndoEntry
 from forkdeck.model.words import Answer
 from forkdeck.store import selectors
 from forkdeck.store.figures import plural
+from forkdeck.store.rows_cards import visible_escapes
 from forkdeck.ui.commands import MODES
 from forkdeck.ui.prompt import Purpose
 from forkdeck.ui.screens.deck_base import DeckBase
@@ -57,6 +58,20 @@ class DeckActs(DeckBase):
         ask = self._answerable(allows=False)
         if ask is not None:
             self.focus_prompt(Purpose("reason", ask.event.request, "Why not? The model reads it"))
+
+    def do_answer_edit(self) -> None:
+        """Put the asked command into the prompt; what is sent runs instead, once."""
+        ask = self._answerable(allows=True)
+        if ask is None:
+            return
+        if ask.event.tool != "bash":
+            self.say("only a command can be edited: y or -", "warning")
+            return
+        if visible_escapes(ask.event.argument) != ask.event.argument:
+            self.say("it holds control or invisible characters: deny it", "warning")
+            return
+        purpose = Purpose("edit", ask.event.request, "Enter runs this instead, once")
+        self.focus_prompt(purpose, ask.event.argument)
 
     def _answer(self, answer: Answer) -> None:
         ask = self._answerable(allows=answer != "deny")

@@ -189,8 +189,16 @@ class DeckBody(Container, can_focus=True):
             handle = self.board.handle_at(event.x, event.y)
             if handle:
                 self.post_message(self.Picked(handle))
+        elif widget is self.facts and self._plan is not None and self._plan.zoomed:
+            run = self.facts.run_at(event.y)
+            if run:
+                self.post_message(self.Picked(run))
         elif isinstance(widget, Pane):
-            self.post_message(self.Picked(widget.run))
+            if self.screen.get_selected_text():
+                # The end of a drag: the text stays selected for the copy key.
+                return
+            if event.y == 0 or not widget.fold_at(event.y):
+                self.post_message(self.Picked(widget.run))
 
     def on_resize(self) -> None:
         """The screen plans again for the new size."""

@@ -115,6 +115,8 @@ class DeckTalk(DeckMoves, DeckReplay):
                 return ResumeFork(handle=purpose.about, text=text.strip())
             case "reason":
                 return AnswerRequest(request=purpose.about, answer="deny", reason=text.strip())
+            case "edit" if text.strip():
+                return AnswerRequest(request=purpose.about, answer="once", edited=text)
             case "rename" if text.strip():
                 return RenameSession(title=" ".join(text.split()))
             case "budget":

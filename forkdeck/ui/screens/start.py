@@ -109,6 +109,12 @@ class StartScreen(Keyed, Screen[None], inherit_bindings=False):
         self.box.set_focused(not focused)
         self.box.show_facts("new session")
         left, right = footer_keys(self.zones)
+        idle = {"open", "move"} if not self.sessions else set[str]()
+        if self.facts is not None and not self.facts.can_start:
+            idle |= {"open", "new"}
+        if focused:
+            # The footer names what acts here: no key opens what is not there.
+            left = [pair for pair in left if pair[1] not in idle]
         self.footer.update_state("START" if focused else "PROMPT", left, right)
 
     def say(self, text: str) -> None:

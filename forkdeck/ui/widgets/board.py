@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Literal
 
 from rich.segment import Segment
+from textual import events
 from textual.geometry import Region
 from textual.strip import Strip
 
@@ -36,8 +37,7 @@ class Board(LineWidget, can_focus=True):
         super().__init__(id=id, classes=classes)
         self.sort = "by attention"
         """Words for the order, shown in the head."""
-        self.focused_zone = True
-        """Whether the cursor is the focus (`primary`) or at rest (`rule`)."""
+        self._focused_zone = True
         self._density: Density = density
         self._state: DeckState = EMPTY
         self._now_ms = 0
@@ -45,6 +45,8 @@ class Board(LineWidget, can_focus=True):
         self._order: list[str] = []
         self._folded: frozenset[str] = frozenset()
         self._offset = 0
+        self._tiles_free = False
+        """Whether the tiles were scrolled away from the selected one."""
         self._lines: list[Line] = []
         self._painted: list[tuple[Spans, str, str]] = []
 
@@ -60,11 +62,48 @@ class Board(LineWidget, can_focus=True):
             self._offset = 0
             self._relay()
 
+    @property
+    def focused_zone(self) -> bool:
+        """Whether the cursor is the focus (`primary`) or at rest (`rule`)."""
+        return self._focused_zone
+
+    @focused_zone.setter
+    def focused_zone(self, value: bool) -> None:
+        if value != self._focused_zone:
+            self._focused_zone = value
+            self._relay()
+
+    def scroll_lines(self, count: int) -> None:
+        """Scroll by lines, down when positive; the selection stays where it is."""
+        height = self.size.height
+        if self._density == "tiles":
+            self._tiles_free = True
+            rows = -(-len(self._order) // self.columns)
+            most = rows - max(1, (height - 1) // _TILE_HEIGHT)
+            count = 1 if count > 0 else -1
+        else:
+            most = len(self._lines) - height
+        offset = max(0, min(most, self._offset + count))
+        if offset != self._offset:
+            self._offset = offset
+            self._relay()
+
+    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
+        """Scroll with the wheel."""
+        event.stop()
+        self.scroll_lines(3)
+
+    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
+        """Scroll with the wheel."""
+        event.stop()
+        self.scroll_lines(-3)
+
     def update_state(
         self, state: DeckState, now_ms: int, selected: str | None, order: list[str]
     ) -> None:
         """Show a newer state; `order` are the handles to show, `selected` the one with the bar."""
         moved = selected != self._chosen
+        self._tiles_free = self._tiles_free and not moved
         self._state, self._now_ms, self._chosen = state, now_ms, selected
         self._order = [handle for handle in order if handle in state.forks]
         self._relay(follow=moved)
@@ -157,15 +196,19 @@ class Board(LineWidget, can_focus=True):
             return
         for index, line in enumerate(self._lines):
             if line.kind == "fork" and line.handle == self._chosen:
+                # The last row counts what is below, as long as anything is.
+                last = self._offset + height - (1 if self._offset < most else 0)
                 if index < self._offset + 2:
                     self._offset = max(0, index - 2)
-                elif index >= self._offset + height:
-                    self._offset = min(most, index - height + 1)
+                elif index >= last:
+                    self._offset = min(most, index - height + 2)
 
     def _scroll_tiles(self, height: int) -> None:
         rows = max(1, (height - 1) // _TILE_HEIGHT)
         total = -(-len(self._order) // self.columns)
         at = self._order.index(self._chosen) // self.columns if self._chosen in self._order else 0
+        if self._tiles_free:
+            at = self._offset
         if at < self._offset:
             self._offset = at
         elif at >= self._offset + rows:
@@ -186,8 +229,17 @@ class Board(LineWidget, can_focus=True):
             # The head stays where it is while the rows scroll under it.
             index = 0 if y == 0 else y + self._offset
             line = self._lines[index] if index < len(self._lines) else Line("blank")
+            if y == height - 1 and y and index + 1 < len(self._lines):
+                line = self._below(index)
             painted.append(self._paint_line(line, (width, name, number), heat))
         return painted
+
+    def _below(self, index: int) -> Line:
+        """Return the line that counts the forks from line `index` on, folded ones too."""
+        rest = self._lines[index:]
+        count = sum(line.kind == "fork" for line in rest)
+        count += sum(line.number for line in rest if line.kind == "more")
+        return Line("more", number=count) if count else self._lines[index]
 
     def _paint_line(
         self, line: Line, layout: tuple[int, int, int], heat: list[Spans]
@@ -198,7 +250,7 @@ class Board(LineWidget, can_focus=True):
                 sort = "grouped " + self.sort if len(self._order) >= GROUPED_FROM else self.sort
                 return board_rows.head_spans(self, self._state, self._order, sort), "panel", ""
             case "columns":
-                return board_rows.column_heads(width, name), "", ""
+                return board_rows.column_heads(self, width, name), "", ""
             case "heat":
                 return heat[line.number] if line.number < len(heat) else [], "", ""
             case "group":

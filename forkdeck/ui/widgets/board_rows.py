@@ -20,6 +20,7 @@ from forkdeck.ui.widgets.pane_header import (
     METRIC_CELLS,
     fitted_name,
     metric_spans,
+    priced,
     slot_spans,
 )
 
@@ -106,7 +107,7 @@ def fork_row(
     """Return a fork's row; `layout` is (width, name cells, number cells)."""
     width, name, number = layout
     word = selectors.badge(state, handle)
-    columns = row_columns(width, name)
+    columns = priced(widget, row_columns(width, name))
     quiet = word in ("QUE", "PLAN", "ABRT") or (word == "DONE")
     style = "strong" if selected else "muted" if quiet else "text"
     left = slot_spans(handle, width=number)
@@ -127,9 +128,9 @@ def _cut_spans(spans: Spans, room: int) -> Spans:
     return kept
 
 
-def column_heads(width: int, name: int) -> Spans:
+def column_heads(widget: LineWidget, width: int, name: int) -> Spans:
     """Return the heads of the figure columns."""
-    columns = row_columns(width, name)
+    columns = priced(widget, row_columns(width, name))
     right: Spans = [
         ("muted", f"{head:>{cells}}") for head, cells in METRIC_CELLS if head in columns
     ]

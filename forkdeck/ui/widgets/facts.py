@@ -62,6 +62,11 @@ class Facts(LineWidget):
         """The handle whose row is drawn selected."""
         self._sections: tuple[Section, ...] = ()
         self._rows: list[tuple[Spans, str, str]] = []
+        self._handles: dict[int, str] = {}
+
+    def run_at(self, y: int) -> str:
+        """Return the fork whose row is at `y`, or an empty string; for the mouse."""
+        return self._handles.get(y, "")
 
     def update_sections(self, sections: Sequence[Section], *, selected: str = "") -> None:
         """Show these sections; paints the rows that differ."""
@@ -90,6 +95,7 @@ class Facts(LineWidget):
 
     def _lay(self, width: int) -> list[tuple[Spans, str, str]]:
         rows: list[tuple[Spans, str, str]] = []
+        self._handles = {}
         for section in self._sections:
             if rows:
                 rows.append(([], "", ""))
@@ -104,6 +110,8 @@ class Facts(LineWidget):
             room = max((width_of(_figure_of(fact)) for fact in metered), default=0)
             for fact in section.facts:
                 chosen = bool(fact.handle) and fact.handle == self.selected
+                if fact.handle:
+                    self._handles[len(rows)] = fact.handle
                 spans = self._fact(fact, width, column, room)
                 rows.append((spans, "selected" if chosen else "", "rest" if chosen else ""))
         return rows

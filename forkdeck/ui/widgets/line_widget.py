@@ -29,6 +29,8 @@ class DrawOptions:
     ascii_only: bool = False
     motion: bool = True
     colour: bool = True
+    costs: bool = True
+    """Whether every fork shows its cost and cache share, and the title the total."""
     divider: bool = False
     """Draw ``│`` between columns: without colour and in high contrast."""
 

@@ -74,7 +74,7 @@ _TOKEN: Final = re.compile(
     re.VERBOSE,
 )
 
-_LIKES: Final = str.maketrans("…–—−•×✓“”‘’▌→←·■□", "~---*xv\"\"''|><.#o")
+_LIKES: Final = str.maketrans("…–—−•×✓“”‘’▌→←↑↓·■□", "~---*xv\"\"''|><^v.#o")
 
 _FALLBACK: Final = {"background": "#121417", "foreground": "#d8dce4"}
 

@@ -21,6 +21,13 @@ def slot_spans(handle: str, *, width: int = 2) -> Spans:
     return [("text", " "), ("muted", f"{handle[1:]:>{width}}"), ("text", " ")]
 
 
+def priced(widget: LineWidget, columns: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the columns to draw: without what is about money where the person wants none."""
+    if widget.options.costs:
+        return columns
+    return tuple(name for name in columns if name not in ("cost", "cache"))
+
+
 def metric_spans(state: DeckState, handle: str, now_ms: int, columns: tuple[str, ...]) -> Spans:
     """Return a fork's figures in fixed columns; what is not known is ``–``."""
     found = selectors.metrics(state, handle, now_ms)
@@ -91,7 +98,7 @@ def header_spans(
     quiet = word in ("QUE", "PLAN")
     style = "strong" if focused else "muted" if quiet else "text"
     used = width_of(left)
-    columns = _columns(width - used - min(14, cell_width(name)) - 1)
+    columns = priced(widget, _columns(width - used - min(14, cell_width(name)) - 1))
     right = metric_spans(state, handle, now_ms, columns)
     room = width - 1 - used - width_of(right)
     shown = cut_end(name, max(4, min(room - 1, 32)))
@@ -125,7 +132,7 @@ def tile_foot(widget: LineWidget, state: DeckState, now_ms: int) -> Spans:
     mark, width = widget.marks.follow, widget.size.width
     spans: Spans = [("text", "   "), ("muted", f"{mark} follow")]
     parts = [formats.plural(found.tools, "tool")]
-    if found.cache_share is not None:
+    if found.cache_share is not None and widget.options.costs:
         parts.append(f"{formats.percent(found.cache_share)} cache")
     for part in parts:
         # A figure that does not fit is left out, never cut.

@@ -90,26 +90,36 @@ class TitleLine(StatusLine):
         state, width = self._state, self.size.width
         if state is None or not width:
             return
-        fixed, names = self._names(state, short=False)
-        right = self._figures(state, words=width >= WORDS_FROM)
         room = width - 3
-        if width_of([*fixed, *names]) + width_of(right) > room:
+        whole, names = self._names(state, short=False)
+        brief, _ = self._names(state, short=True)
+        right = self._figures(state, words=width >= WORDS_FROM)
+        if width_of([*whole, *names]) + width_of(right) > room:
             right = self._figures(state, words=False)
-        if width_of([*fixed, *names]) + width_of(right) > room:
-            fixed, names = self._names(state, short=True)
-        while names and width_of([*fixed, *names]) + width_of(right) > room:
-            names.pop()
-        if width_of(fixed) + width_of(right) > room:
-            # The name of the program gives way before the word that marks the money.
-            fixed = [span for span in fixed if span[1] != "forkdeck"]
-        self.show_spans(between([*fixed, *names], right, width))
+        left = room - width_of(right)
+        fixed = brief
+        kept: Spans = []
+        for start, rest in (
+            (whole, names), (whole, names[:1]), (brief, names), (brief, names[:1]),
+        ):  # fmt: skip
+            if width_of([*start, *rest]) <= left:
+                fixed, kept = start, rest
+                break
+        if width_of(fixed) > left:
+            # The program's name goes first, then counts from the least pressing on: never money,
+            # nor the word that marks simulated money.
+            fixed = [(style, text.lstrip()) for style, text in brief if text != "forkdeck"]
+            most = len(selectors.counts(state))
+            while most and width_of(fixed) + width_of(right) > room:
+                most -= 1
+                right = self._figures(state, words=False, most=most)
+        lead = fixed if self._chip else [("text", " "), *fixed]
+        self.show_spans(between([*lead, *kept], right, width))
 
     def _names(self, state: DeckState, *, short: bool) -> tuple[Spans, Spans]:
         """Return what always stays at the left, and what leaves from its end when room is short."""
         facts = state.session
-        fixed: Spans = (
-            [("chip-zone", f" {self._chip} "), ("text", " ")] if self._chip else [("text", " ")]
-        )
+        fixed: Spans = [("chip-zone", f" {self._chip} "), ("text", " ")] if self._chip else []
         fixed.append(("strong", "forkdeck"))
         if facts.simulated:
             # Simulated money is marked at every width.
@@ -123,10 +133,11 @@ class TitleLine(StatusLine):
             left.append(("muted", f"  {branch}"))
         return fixed, left
 
-    def _figures(self, state: DeckState, *, words: bool) -> Spans:
+    def _figures(self, state: DeckState, *, words: bool, most: int | None = None) -> Spans:
+        """Return counts by state (`most` of them), money against its budget, and cache."""
         width = self.size.width
         counts: Spans = []
-        for word, count in selectors.counts(state):
+        for word, count in selectors.counts(state)[:most]:
             found = self.badge(word)
             text = f"{found.glyph} {count} {word.lower()}" if words else f"{found.glyph} {count}"
             if found.style == "chip-ask":
@@ -138,6 +149,9 @@ class TitleLine(StatusLine):
         money: Spans = [("strong", formats.cost(total, known=reported))]
         if state.session.budget_usd is not None:
             money.append(("muted", formats.of_budget("", state.session.budget_usd)[1]))
+        if not self.options.costs:
+            # Without the cost footer only a limit that can stop the session stays on screen.
+            return [*counts, *money] if state.session.budget_usd is not None else counts
         share = selectors.cache_share(state)
         cache: Spans = [("muted", "   cache "), ("text", formats.percent(share))]
         right = [*counts, *money, *cache]
@@ -252,7 +266,7 @@ class AskStrip(StatusLine):
     def _answer_keys(self, ask: Ask, same: int, room: int) -> list[tuple[str, str]]:
         """Return as many answer keys as fit, once and deny at least; none when those do not."""
         keys = [*ask_keys(ask, same), ("w", "next")]
-        dropped = ("_", "A", "a", "w")
+        dropped = ("_", "e", "A", "a", "w")
         for key in dropped:
             if width_of(key_spans(keys)) <= room:
                 return keys

@@ -150,12 +150,14 @@ class Timeline(LineWidget):
     def _scale(self, left: int, cells: int, width: int) -> Spans:
         text = [" "] * (cells + 8)
         least = 12 * self._duration_ms / cells / 1000
+        head = self._cell(self._position_ms, cells)
         step = next((second for second in _STEPS_S if second >= least), _STEPS_S[-1])
         for second in range(0, self._duration_ms // 1000 + 1, step):
             label = formats.duration(second * 1000)
             at = self._cell(second * 1000, cells)
-            text[at : at + len(label)] = label
-        head = self._cell(self._position_ms, cells)
+            if not at <= head < at + len(label):
+                # A label under the playhead would be read without its digit.
+                text[at : at + len(label)] = label
         text[head] = self.marks.follow
         line = "".join(text)
         before, after = line[:head], line[head + 1 :]

@@ -84,8 +84,9 @@ def _fan_out(prompt: str) -> FanOut:
         run_model(place, scenario.read_text(encoding="utf-8")) as model,
         open_deck(place, model, ["bash(sleep 0.05)"]) as deck,
     ):
-        for text in (*_FIRST, prompt):
-            done = deck.prompt(text)
+        for text in _FIRST:
+            deck.prompt(text)
+        done = deck.prompt(prompt)
         if done["forks"] != ["DONE"] * 8:
             raise RuntimeError(f"the forks ended as {done['forks']}")
         journal = model.journal()

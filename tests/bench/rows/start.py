@@ -18,6 +18,7 @@ _BARE = [sys.executable, str(Path(__file__).parents[1] / "bare_app.py")]
 # Both stand in the first frame: the page, and the prompt's footer to type into.
 _PAINTED = rb"recent"
 _BARE_PAINTED = rb"BARE"
+_IDLE_S = 5.0
 _DEAD_ENDPOINT = ("http://127.0.0.1:9", "no-token")
 """Credentials that are found, and an address nobody is at: nothing is sent in these rows."""
 
@@ -127,7 +128,14 @@ def _settled(
         terminal.until_bytes(painted)
         if type_first:
             terminal.send("x")
-        terminal.drain(5)
-        return rss_mb(terminal.pid)
+        terminal.drain(_IDLE_S)
+        memory = rss_mb(terminal.pid)
+        # On a busy machine the import takes longer: wait until nothing is added any more.
+        for _ in range(10):
+            terminal.drain(2)
+            before, memory = memory, rss_mb(terminal.pid)
+            if abs(memory - before) < 0.2:
+                break
+        return memory
     finally:
         terminal.close()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 
 from tests.bench.figure import Figure, median, percentile
@@ -22,7 +22,7 @@ _KEYS_S = 14.0
 
 
 @contextmanager
-def _streaming(tokens_per_s: int, seconds: float) -> Iterator[Terminal]:
+def _streaming(tokens_per_s: int, seconds: float) -> Generator[Terminal]:
     """Bring the app to where all nine stream, each at its share of the rate."""
     rate = tokens_per_s / _STREAMS
     lanes = [
