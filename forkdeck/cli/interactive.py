@@ -13,6 +13,7 @@ from typing import Any
 import click
 
 from forkdeck.cli.factory import log_notes
+from forkdeck.cli.hangup import watch_terminal
 from forkdeck.cli.host import Host, is_terminal, take_host, working_directory
 from forkdeck.cli.project import look_at_project
 from forkdeck.errors import SessionError, UsageError
@@ -139,6 +140,7 @@ async def _until_left(app: Any, close: Callable[[], Any]) -> int:
     numbers = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
     for number in numbers:
         loop.add_signal_handler(number, leave, number)
+    watch_terminal(lambda: loop.call_soon_threadsafe(leave, signal.SIGHUP))
     try:
         await app.run_async()
         await asyncio.gather(*leaving)
