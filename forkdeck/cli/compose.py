@@ -23,9 +23,9 @@ from forkdeck.engine.deck import LiveDeck
 from forkdeck.engine.parts import EngineParts, Person
 from forkdeck.errors import LogFormatError, SessionError, UsageError
 from forkdeck.model.events import FORMAT_VERSION, Event
-from forkdeck.model.events.session import SessionOpened
+from forkdeck.model.events.session import NoticeRaised, SessionOpened
 from forkdeck.model.ids import PARENT, new_session_id
-from forkdeck.model.ports import EndpointFacts, Enforcement, Workspace
+from forkdeck.model.ports import EndpointFacts, Enforcement, Provider, Workspace
 from forkdeck.model.state import EMPTY, DeckState
 from forkdeck.model.work import RepoFacts
 from forkdeck.providers.client import AnthropicProvider
@@ -84,10 +84,24 @@ async def open_live(host: Host, request: LiveRequest) -> LiveDeck:
         for listener in request.listeners:
             hub.listen(lambda event, each=listener: each(event, hub.state))
         parts = await _parts(host, request, enforcement, paths, hub)
-        return await LiveDeck.open(parts, resume=request.resume is not None)
+        deck = await LiveDeck.open(parts, resume=request.resume is not None)
+        _tell_notes(hub, parts.provider)
+        return deck
     except BaseException:
         await sink.close()
         raise
+
+
+def _tell_notes(hub: Hub, provider: Provider) -> None:
+    """Show what was corrected at the endpoint's address, or learned from its refusals."""
+
+    def tell(note: str) -> None:
+        hub.append(NoticeRaised(severity="info", what=note))
+
+    if isinstance(provider, AnthropicProvider):
+        for note in provider.notes:
+            tell(note)
+        provider.on_note(tell)
 
 
 def prices_listed(host: Host, settings: Settings) -> bool:

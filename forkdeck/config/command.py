@@ -116,10 +116,11 @@ def _expansion(text: str, index: int) -> str:
     if char == "{":
         # Braces make options out of nothing, as in `find . {-exec,touch,x,\\;}`.
         return "a brace expansion"
-    if char in "*?[" and (index == 0 or text[index - 1] in " \t-" + _OPERATORS):
+    if char in "*?[":
         # A pattern that can begin with a dash may match a file that is named like an option.
-        follows = text[index + 1 : index + 2]
-        if char != "*" or text[index - 1 : index] == "-" or follows in ("", " ", "\t", "?", "["):
+        start = 1 + max(text.rfind(stop, 0, index) for stop in " \t" + _OPERATORS)
+        alone = text[index + 1 : index + 2] in ("", " ", "\t", "?", "[")
+        if text[start] == "-" or (start == index and (char != "*" or alone)):
             return "a pattern that may become an option"
     return ""
 

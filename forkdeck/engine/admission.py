@@ -205,12 +205,28 @@ class Admission:
         own = profile or agent
         model = spec.model or (own.model if own else None) or settings.model or run.head.model
         effort = spec.effort or (own.effort if own else None) or settings.effort
-        effort = effort or LEVELS.get(settings.thinking or "")
+        level = (own.thinking if own else None) or settings.thinking
+        effort = effort or LEVELS.get(level or "")
         system = agent.body if agent is not None else None
-        thinking = (spec.thinking or settings.thinking) != "off"
+        thinking = (spec.thinking or level) != "off"
         return self._heads.like(
-            run.head, model=model, effort=effort, system=system, thinking=thinking
+            run.head,
+            model=model,
+            effort=effort,
+            system=system,
+            thinking=thinking,
+            tools=self._lean(agent),
         )
+
+    def _lean(self, agent: Profile | None) -> frozenset[str] | None:
+        """Return the tools a lean typed agent declares: only those it may call.
+
+        Its head is its own anyway, so nothing of a shared prefix is lost.
+        """
+        if agent is None or not self._parts.settings.agents.lean:
+            return None
+        given = agent.tools if agent.tools is not None else frozenset(self._parts.tools)
+        return given & frozenset(self._parts.tools) - agent.denied
 
 
 def _policy(spec: TaskSpec, profile: Profile | None, agent: Profile | None) -> Policy:

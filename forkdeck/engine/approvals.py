@@ -215,7 +215,7 @@ class Approvals:
             request=self._id(),
             call=call,
             tool=name,
-            argument=tool.describe(arguments),
+            argument=_whole(tool, arguments),
             cwd=cwd,
             rule=rule,
             grant=grant,
@@ -323,6 +323,19 @@ def _parsed(granted: Iterable[RuleGranted]) -> Iterable[Rule]:
         except ConfigError:
             # A rule of another version's log that cannot be read allows nothing.
             continue
+
+
+def _whole(tool: Tool, arguments: JsonDict) -> str:
+    """Return all that the person decides on: of an edit its text too, not only its path."""
+    lines = [tool.describe(arguments)]
+    if tool.spec.name in ("edit", "write"):
+        if arguments.get("replace_all"):
+            lines.append("everywhere in the file:")
+        for name, mark in (("old", "- "), ("new", "+ "), ("content", "+ ")):
+            text = arguments.get(name)
+            if isinstance(text, str):
+                lines += [mark + line for line in text.removesuffix("\n").split("\n")]
+    return "\n".join(lines)
 
 
 def _note(access: Access, run: Run) -> str:

@@ -39,6 +39,12 @@ KEEP_SHARE: Final = 0.1
 KEEP_TOKENS: Final = 20_000
 """The same when the window is not known, and at most."""
 
+KEEP_PART: Final = 0.25
+"""Part of the conversation that the kept tail may be, so that compacting it makes room."""
+
+SHORTEST: Final = 4
+"""Messages below which there is nothing to compact."""
+
 SUMMARY_TOKENS: Final = 8_000
 FEWEST_MESSAGES: Final = 6
 """A conversation that has not grown by this many messages is not compacted again by itself."""
@@ -119,7 +125,7 @@ class Compactor:
         """
         history = self._hub.state.parent.history.since(0)
         start = cut_at(history, self._keep_chars())
-        if start < 2:
+        if start < 2 or len(history) < SHORTEST:
             raise HistoryError(
                 "There is nothing to compact: the conversation is short.", "Go on as it is."
             )
@@ -188,7 +194,8 @@ class Compactor:
     def _keep_chars(self) -> int:
         limit = self._run.facts.context_tokens
         tokens = KEEP_TOKENS if limit is None else min(KEEP_TOKENS, int(limit * KEEP_SHARE))
-        return tokens * CHARS_PER_TOKEN
+        whole = sum(len(bytes(entry.message)) for entry in self._hub.state.parent.history)
+        return min(tokens * CHARS_PER_TOKEN, int(whole * KEEP_PART))
 
 
 def cut_at(history: Sequence[HistoryEntry], keep_chars: int) -> int:

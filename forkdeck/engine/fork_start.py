@@ -12,16 +12,21 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from forkdeck.config.rules import Rule
 from forkdeck.engine.limits import Limits, counted_tokens
 from forkdeck.engine.recorded import stands, take_recorded
 from forkdeck.engine.repair import interrupted_results
 from forkdeck.engine.run import Policy, Run, Slot, text_block
 from forkdeck.engine.templates import Templates
+from forkdeck.engine.user_slot import first_blocks
 from forkdeck.errors import SessionError, WorktreeError
 from forkdeck.model.events.fork import ForkReopened, ForkStarted, ForkSteered
 from forkdeck.model.events.turn import MessageAdded
 from forkdeck.model.events.work import WorktreeCreated
+from forkdeck.model.prefix import message_blocks
+from forkdeck.model.raw import JsonDict, from_raw, to_raw
 from forkdeck.model.tooling import ReadMarks
 from forkdeck.model.work import Lease
 from forkdeck.seeds.directive import directive_block
@@ -130,6 +135,8 @@ class ForkStarter:
             schema = json.dumps(plan.output_schema)
             directive["text"] += f"\nYour last message is one JSON value of this shape: {schema}"
         messages = with_directive(plan.seed, directive)
+        if plan.agent_type is not None:
+            messages[0] = _introduced(messages[0], first_blocks(self._parts))
         for index, raw in enumerate(messages):
             last = index == len(messages) - 1
             event = MessageAdded(
@@ -277,6 +284,12 @@ class ForkStarter:
             )
 
         return slot
+
+
+def _introduced(message: msgspec.Raw, blocks: list[JsonDict]) -> msgspec.Raw:
+    """Put what only a first message carries before it: a typed agent inherits no conversation."""
+    first: JsonDict = from_raw(message)
+    return to_raw({"role": "user", "content": [*blocks, *message_blocks(first)]})
 
 
 def _rule(text: str) -> Rule:

@@ -41,12 +41,16 @@ class Heads:
         effort: str | None = None,
         system: str | None = None,
         thinking: bool = True,
+        tools: frozenset[str] | None = None,
     ) -> RequestHead:
-        """Return a head like `head` with these overrides; `head` itself when nothing changes."""
+        """Return a head like `head` with these overrides; `head` itself when nothing changes.
+
+        `tools` declares only these; for heads with a `system` of their own, which share nothing.
+        """
         effort = effort or head.effort
         if model == head.model and effort == head.effort and system is None and thinking:
             return head
-        return self._build(model, effort, system, thinking=thinking)
+        return self._build(model, effort, system, thinking=thinking, tools=tools)
 
     def share(self, head: RequestHead) -> RequestHead:
         """Return the one object for heads that are equal to `head`."""
@@ -102,12 +106,19 @@ class Heads:
         return self.share(RequestHead.from_text(text))
 
     def _build(
-        self, model: str, effort: str | None, system: str | None, *, thinking: bool
+        self,
+        model: str,
+        effort: str | None,
+        system: str | None,
+        *,
+        thinking: bool,
+        tools: frozenset[str] | None = None,
     ) -> RequestHead:
         endpoint = self._parts.provider.endpoint
+        specs = [spec for spec in self._parts.specs if tools is None or spec.name in tools]
         head = build_head(
             model,
-            self._parts.specs,
+            specs or self._parts.specs,
             self._parts.prices.facts(model),
             effort=effort if endpoint.effort else None,
             thinking=thinking and endpoint.thinking,

@@ -82,11 +82,12 @@ class Reaper:
             )
             return
         if handles:
+            left, they = ("was", "it is") if len(handles) == 1 else ("were", "they are")
             self._parts.hub.append(
                 NoticeRaised(
                     severity="info",
-                    what=f"{', '.join(handles)} of session {directory.name} were left running by "
-                    "a process that died; they are marked INTR there.",
+                    what=f"{', '.join(handles)} of session {directory.name} {left} left running "
+                    f"by a process that died; {they} marked INTR there.",
                     remedy=f"forkdeck --resume {directory.name} goes on with them.",
                 )
             )

@@ -207,13 +207,15 @@ def _block(state: DeckState, fork: ForkState, report: str) -> str:
         lines.append("(Unfinished. What it had written:)")
     lines.append(report or "(It left no report.)")
     if fork.work is not None:
-        files = ", ".join(change.path for change in fork.files[:20]) or "see the diff"
+        # A fork names its files itself, and a name can be written like our markup.
+        files = escaped(", ".join(change.path for change in fork.files[:20])) or "see the diff"
         lines.append(
             f"(Its work is saved as {fork.work.ref}; the person can apply it. Files: {files})"
         )
     if fork.worktree is not None and fork.worktree.kept_why:
         lines.append(
-            f"(Its work could not be saved and stays in its worktree: {fork.worktree.kept_why})"
+            f"(Its work could not be saved and stays in its worktree: "
+            f"{escaped(fork.worktree.kept_why)})"
         )
     return "\n".join([*lines, "</fork-report>"])
 

@@ -169,7 +169,9 @@ class Asker:
                 raise error
             if isinstance(error, Overloaded | ServerFault):
                 return (self._parts.gate.wait_after(error, cuts) or (1.0, None))[0], CUT_ATTEMPTS
-            return 0.0, CUT_ATTEMPTS
+            # A first cut is chance and resent at once; one behind another waits its turn.
+            wait = self._parts.gate.wait_after(error, cuts) if cuts > 1 else None
+            return 0.0 if wait is None else wait[0], CUT_ATTEMPTS
         wait = self._parts.gate.wait_after(error, attempt)
         if wait is None:
             raise error

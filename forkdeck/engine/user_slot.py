@@ -45,7 +45,7 @@ def due(state: DeckState, waiting: Collection[str], run: str = PARENT) -> list[s
     """
     found: list[ForkState] = []
     for batch in state.batches.values():
-        if batch.run != run or batch.batch in waiting or not batch.ended:
+        if batch.run != run or batch.batch in waiting or not batch.ended or batch.planned:
             continue
         forks = [state.forks[handle] for handle in batch.handles if handle in state.forks]
         found += [f for f in forks if f.settled and not f.delivered and not f.private]

@@ -9,7 +9,9 @@ from forkdeck.model.events import Event
 from forkdeck.model.state import DeckState
 from forkdeck.sessionlog.codec import encode
 
-_ACTS = re.compile("[\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\U000e0000-\U000e0fff]")
+_ACTS = re.compile(
+    "[\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\U000e0000-\U000e0fff]"
+)
 """What a terminal acts on or a reader cannot see, where JSON lets it stand as it is."""
 
 

@@ -22,6 +22,9 @@ from forkdeck.providers.usage_fields import UsageFields
 UNREADABLE = "input_cut_off"
 """The only key of the input that replaces one that was cut off; no tool takes it."""
 
+LONGEST_ANSWER = 16 * 1024 * 1024
+"""Characters of text, thinking and inputs in one answer; no model writes a tenth of it."""
+
 _CUT_REASONS = frozenset(("max_tokens", "model_context_window_exceeded", "refusal"))
 
 
@@ -62,6 +65,7 @@ class Accumulator:
         self.stopped = False
         """Whether ``message_stop`` was seen: nothing follows it."""
         self._blocks: dict[int, _Block] = {}
+        self._characters = 0
         self._usage = UsageFields()
         self._id = ""
         self._model = ""
@@ -172,6 +176,9 @@ class Accumulator:
     def _delta(self, event: JsonDict) -> list[StreamPart]:
         self._need_start()
         delta = _dict(event.get("delta"))
+        self._characters += sum(len(text) for text in delta.values() if isinstance(text, str))
+        if self._characters > LONGEST_ANSWER:
+            raise cut("The answer is longer than any model writes.")
         index = self._index(event)
         kind = delta.get("type")
         block = self._blocks.get(index)

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     import httpx2
 
 _LINGER_S = 0.25
+_LONGEST_REFUSAL = 1 << 20
 
 
 class AnthropicProvider:
@@ -325,9 +326,16 @@ def _error(event: JsonDict) -> JsonDict:
 
 async def _refuse_json(response: Any, failure: Failure) -> None:
     """Raise the error of a success that is no stream: some gateways hide failures in one."""
-    data: bytes = await response.read()
+    pieces: list[bytes] = []
+    size = 0
+    async for piece in response.iter_bytes():
+        size += len(piece)
+        # An error is short; what never ends (or unpacks to gigabytes) is none.
+        if size > _LONGEST_REFUSAL:
+            break
+        pieces.append(piece)
     try:
-        loaded: Any = json.loads(data)
+        loaded: Any = json.loads(b"".join(pieces))
     except (ValueError, RecursionError):
         loaded = None
     if isinstance(loaded, dict) and "error" in loaded:

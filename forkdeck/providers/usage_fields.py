@@ -18,6 +18,8 @@ _NAMES = (
     "cache_creation_input_tokens",
 )
 
+_MOST_TOKENS = 1_000_000_000
+
 
 class UsageFields:
     """Counts as the endpoint told them, the later over the earlier."""
@@ -66,6 +68,7 @@ class UsageFields:
 
 
 def _count(value: object) -> int | None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+    if isinstance(value, bool) or not isinstance(value, int):
         return None
-    return value
+    # A number nobody can have used is no fact, and would make every sum one.
+    return value if 0 <= value <= _MOST_TOKENS else None

@@ -108,16 +108,30 @@ def _ascii_rows(text: str, cells: int) -> list[str]:
 
 
 def _rows(text: str, cells: int) -> Iterator[str]:
-    rest = text
-    while cell_width(rest) > cells:
-        head, tail = split_cells(rest, cells)
-        if not head:
-            head, tail = rest[0], rest[1:]
-        elif not tail.startswith(" "):
-            at = head.rfind(" ")
-            if at > 0 and head[:at].strip():
-                head, tail = head[:at], head[at + 1 :] + tail
-        yield head.rstrip(" ") or head
-        rest = tail.lstrip(" ")
-    if rest:
-        yield rest
+    # By index: a line of a megabyte must not be copied once for each of its rows.
+    start, end = 0, len(text)
+    while (stop := _fitting(text, start, cells)) < end:
+        after = stop
+        if stop == start:
+            stop = after = start + 1
+        elif text[stop] != " ":
+            at = text.rfind(" ", start + 1, stop)
+            if at > 0 and text[start:at].strip():
+                stop, after = at, at + 1
+        row = text[start:stop]
+        yield row.rstrip(" ") or row
+        start = after
+        while start < end and text[start] == " ":
+            start += 1
+    if start < end:
+        yield text[start:]
+
+
+def _fitting(text: str, start: int, cells: int) -> int:
+    """Return the end of what fits into `cells` from `start` on."""
+    used = 0
+    for index in range(start, len(text)):
+        used += char_width(text[index])
+        if used > cells:
+            return index
+    return len(text)

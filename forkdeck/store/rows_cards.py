@@ -14,13 +14,21 @@ from forkdeck.model.state import Ask, DeckState, ForkState, RunState
 from forkdeck.store.cells import cell_width
 from forkdeck.store.figures import clock, plural
 from forkdeck.store.rows_text import clean_line, flush_right, wrap_spans
-from forkdeck.store.rows_tools import VERB
+from forkdeck.store.rows_tools import VERB, verb_of
 from forkdeck.store.rows_types import Bar, Fill, Grid, Row, Span, Style
 
 Keys = Sequence[tuple[str, str]]
 
-ARGUMENT_LINES: Final = 40
-"""Most logical lines of an argument a card shows; the rest is counted."""
+ARGUMENT_LINES: Final = 1_000
+"""Most logical lines of an argument a card shows; the rest is counted, and cannot be allowed."""
+
+ARGUMENT_CHARACTERS: Final = 131_072
+"""Most characters of an argument a card shows, likewise."""
+
+
+def hides_some(argument: str) -> bool:
+    """Tell whether a card cannot show the whole argument, so that nobody can have read it."""
+    return argument.count("\n") >= ARGUMENT_LINES or len(argument) > ARGUMENT_CHARACTERS
 
 
 def visible_escapes(text: str) -> str:
@@ -41,8 +49,10 @@ def _invisible(char: str) -> bool:
         0x200B <= code <= 0x200F
         or 0x202A <= code <= 0x202E
         or 0x2060 <= code <= 0x206F
+        or 0x180B <= code <= 0x180F
         or (
-            code in (0x00AD, 0x034F, 0x061C, 0x115F, 0x1160, 0x180E, 0x3164, 0xFEFF, 0xFFA0)
+            code in (0x00AD, 0x034F, 0x061C, 0x115F, 0x1160, 0x3164, 0xFEFF, 0xFFA0)
+            or code in (0x17B4, 0x17B5, 0x2800)
             or 0xFE00 <= code <= 0xFE0F
             or 0xE0000 <= code <= 0xE0FFF
         )
@@ -131,12 +141,15 @@ def ask_card(
     waited = clock(now_ms - ask.at_ms)
     wide = grid.width >= 48
     right: list[Span] = [("muted", f"waiting {waited}" if wide else waited)]
-    lines = visible_escapes(event.argument).replace("\t", "    ").split("\n")
+    shown = event.argument[:ARGUMENT_CHARACTERS]
+    lines = visible_escapes(shown).replace("\t", "    ").split("\n")
     for index, line in enumerate(lines[:ARGUMENT_LINES]):
-        name: Span = ("ask", clean_line(event.tool)[: VERB - 1]) if not index else ("ask", "")
+        name: Span = ("ask", verb_of(event.tool)) if not index else ("ask", "")
         card.field(name, [("strong", line)], right if not index else ())
-    if len(lines) > ARGUMENT_LINES:
-        card.field(("muted", ""), [("muted", f"+{len(lines) - ARGUMENT_LINES} lines")])
+    if hides_some(event.argument):
+        more = event.argument.count("\n") + 1 - min(len(lines), ARGUMENT_LINES)
+        words = f"+{more} lines: too long to be read here, so it can only be denied"
+        card.field(("muted", ""), [("warn", words)])
     place: list[Span] = [("text", clean_line(event.cwd))]
     if event.note:
         place.append(("muted", f"   {clean_line(event.note)}"))

@@ -15,7 +15,7 @@ from forkdeck.store.cells import cut_end
 from forkdeck.store.figures import clock, plural
 from forkdeck.store.rows_cards import ask_card, end_card
 from forkdeck.store.rows_text import TextFlow, clean, clean_line
-from forkdeck.store.rows_tools import VERB, tool_rows
+from forkdeck.store.rows_tools import VERB, tool_rows, verb_of
 from forkdeck.store.rows_types import BLANK, Grid, Row, Span
 
 _CALL_SHOWN = 400
@@ -75,6 +75,8 @@ class StreamRows:
         same = 0
         while same < min(len(before), len(fresh)) and before[same] == fresh[same]:
             same += 1
+        # The same objects again: whoever has drawn these rows need not draw them anew.
+        self.rows[start : start + same] = before[:same]
         return start + same
 
     def _begin(self, chunk: Chunk, key: tuple[str, int]) -> None:
@@ -96,9 +98,9 @@ class StreamRows:
         if len(self._call) < _CALL_SHOWN:
             self._call += clean_line(chunk.text)
         grid = self._grid
-        name = clean_line(chunk.name)
+        name = verb_of(chunk.name)
         lead = " " * (3 if grid.kind == "zoom" else grid.indent)
-        verb = name[: VERB - 1].ljust(7 if grid.kind == "zoom" else VERB)
+        verb = name.ljust(7 if grid.kind == "zoom" else VERB)
         room = max(4, grid.width - len(lead) - len(verb) - grid.right)
         row = Row((("text", lead), ("live", verb), ("note", cut_end(self._call, room))))
         del self.rows[self._fixed :]

@@ -59,23 +59,31 @@ def wrap_spans(spans: Sequence[Span], cells: int) -> list[tuple[Span, ...]]:
     if cell_width(whole) <= cells:
         return [tuple(spans)]
     rows: list[tuple[Span, ...]] = []
-    at = 0
+    at = number = offset = 0
     for text in wrap(whole, cells):
         while not whole.startswith(text, at):
             at += 1
-        rows.append(_slice(spans, at, at + len(text)))
+        # What ends before this row is never looked at again.
+        while number < len(spans) and offset + len(spans[number][1]) <= at:
+            offset += len(spans[number][1])
+            number += 1
+        rows.append(_slice(spans, number, offset, at, at + len(text)))
         at += len(text)
     return rows
 
 
-def _slice(spans: Sequence[Span], start: int, end: int) -> tuple[Span, ...]:
+def _slice(
+    spans: Sequence[Span], number: int, offset: int, start: int, end: int
+) -> tuple[Span, ...]:
+    """Return the part from `start` to `end`; span `number` is the first, and begins at `offset`."""
     found: list[Span] = []
-    offset = 0
-    for style, text in spans:
+    while number < len(spans) and offset < end:
+        style, text = spans[number]
         low, high = max(start - offset, 0), min(end - offset, len(text))
         if low < high:
             found.append((style, text[low:high]))
         offset += len(text)
+        number += 1
     return tuple(found)
 
 

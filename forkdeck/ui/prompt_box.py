@@ -41,6 +41,7 @@ class PromptBox(Vertical):
         self.top = Sheet(id="prompt-top", shade="panel")
         self.sign = Sheet(id="prompt-sign", shade="panel")
         self._sign = ">" if ascii_only else "›"
+        self.set_class(ascii_only, "-ascii")
         self._facts = ""
 
     def compose(self) -> ComposeResult:

@@ -154,6 +154,8 @@ class HostGit:
     def __init__(self) -> None:
         self._executor = ThreadPoolExecutor(4, thread_name_prefix="git")
         self._closed = False
+        self.settings: dict[Path, tuple[tuple[int, ...], Sequence[tuple[str, str]]]] = {}
+        """Settings by file, with what the file was when git read it."""
 
     async def thread(self, work: Callable[[], Made]) -> Made:
         """Do blocking file work on the executor ``git``.

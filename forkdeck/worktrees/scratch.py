@@ -113,13 +113,29 @@ async def own_settings(git: HostGit, repo: Repo) -> list[tuple[str, str]]:
     """Return what a repository's own files configure, includes not followed."""
     found: list[tuple[str, str]] = []
     for file in dict.fromkeys((repo.common / "config", repo.git_dir / "config.worktree")):
-        answer = await git.call(
-            repo.common, "config", "--file", str(file), "--no-includes", "-z", "--list"
-        )
-        for entry in os.fsdecode(answer.out).split("\0"):
-            key, separator, value = entry.partition("\n")
-            if key:
-                found.append((key, value if separator else "true"))
+        found += await _settings_of(git, repo, file)
+    return found
+
+
+async def _settings_of(git: HostGit, repo: Repo, file: Path) -> Sequence[tuple[str, str]]:
+    """Return the settings of one file; git is asked again only when the file is another."""
+    try:
+        facts = await git.thread(file.stat)
+    except OSError:
+        return ()
+    signature = (facts.st_ino, facts.st_mtime_ns, facts.st_ctime_ns, facts.st_size)
+    known = git.settings.get(file)
+    if known is not None and known[0] == signature:
+        return known[1]
+    answer = await git.call(
+        repo.common, "config", "--file", str(file), "--no-includes", "-z", "--list"
+    )
+    found: list[tuple[str, str]] = []
+    for entry in os.fsdecode(answer.out).split("\0"):
+        key, separator, value = entry.partition("\n")
+        if key:
+            found.append((key, value if separator else "true"))
+    git.settings[file] = (signature, found)
     return found
 
 

@@ -51,7 +51,8 @@ class Rig:
             self.clock, net, cache_fields=options.pop("cache_fields", True)
         )
         self.sink = FakeSink()
-        self.gate = FakeGate()
+        made = options.pop("gate", None)
+        self.gate: Any = FakeGate() if made is None else made(self.clock)
         self.tool_log: list[tuple[str, str, str]] = []
         self.tools = fake_tools(self.tool_log)
         self.worktrees: Any = options.pop("worktrees", FakeWorktrees())

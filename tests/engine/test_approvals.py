@@ -6,10 +6,12 @@ from typing import Any
 
 import pytest
 
+from forkdeck.model.events.fork import ForkSlowed
 from forkdeck.model.events.session import RuleGranted
 from forkdeck.model.events.tool import ApprovalAnswered, ApprovalAsked, ToolStarted
 from forkdeck.model.intents import AbortFork, AnswerRequest, IntentResult, SendPrompt, SetMode
 from forkdeck.model.tooling import ToolResult
+from forkdeck.store.selectors import badge
 from tests.engine.conftest import MakeRig
 from tests.engine.fakes import Asked, Reply
 from tests.engine.rig import REPORT, Rig, join, parent_then
@@ -281,16 +283,23 @@ async def test_a_look_command_that_hits_a_read_only_disk_is_offered_as_work(rig:
         assert rig.results()[-1]["content"] == content
 
 
-async def test_the_same_refused_call_three_times_ends_a_fork(rig: Rig) -> None:
-    """T78: no loop of refusals."""
+async def test_the_same_refused_call_again_and_again_is_shown_as_slow(rig: Rig) -> None:
+    """T78: shown as SLOW(repeats) with its count, and not stopped, as the design rules."""
+    seen: list[str] = []
 
     def child(asked: Asked) -> Reply:
-        return Reply("try", [("edit", {"path": "a.py"})]) if asked.number < 9 else Reply(REPORT)
+        seen.append(badge(rig.state, "f1"))
+        return Reply("try", [("edit", {"path": "a.py"})]) if asked.number < 5 else Reply(REPORT)
 
     rig.provider.script = parent_then(join("a"), child)
     await rig.say()
-    assert rig.fork("f1").outcome == "partial"
-    assert len(rig.bodies("f1")) == 4
+    assert rig.fork("f1").outcome == "done"
+    assert seen == ["RUN", "RUN", "RUN", "SLOW", "SLOW"]
+    slow = rig.sink.of(ForkSlowed, "f1")
+    assert [each.clock for each in slow] == ["repeats", "repeats"]
+    assert slow[0].what == "edit a.py called 3 times"
+    assert rig.state.runs["f1"].counters.denials == 4
+    assert rig.fork("f1").slow is None
 
 
 async def test_a_mode_for_one_fork_holds_for_it_alone(rig: Rig) -> None:

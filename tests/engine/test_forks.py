@@ -372,7 +372,7 @@ async def test_fork_while_the_parents_tools_run_uses_placeholders(rig: Rig) -> N
 
 
 async def test_a_costly_launch_asks_first(make_rig: MakeRig) -> None:
-    """Above the price that starts by itself the plan is shown; no is no, and starts nothing."""
+    """Above the usual price that starts by itself the plan is asked about; no starts nothing."""
     settings = Settings(forks=ForkSettings(plan_above_usd=Decimal("0.01")))
     rig = await make_rig(settings=settings)
     rig.provider.script = parent_then(join("a", "b"), lambda _: Reply(REPORT))
@@ -380,10 +380,13 @@ async def test_a_costly_launch_asks_first(make_rig: MakeRig) -> None:
     await rig.until(lambda: rig.state.asks)
     ask = rig.state.asks[0].event
     assert ask.argument.startswith("2 forks, $")
-    assert "a (read-only, seed before_call): Look at a." in ask.argument
+    assert "f1 a (read-only): Look at a." in ask.argument
+    assert [fork.status for fork in rig.state.forks.values()] == ["PLAN", "PLAN"]
     await rig.do(AnswerRequest(request=ask.request, answer="deny"))
     await rig.idle()
-    assert rig.state.forks == {}
+    assert [fork.status for fork in rig.state.forks.values()] == ["ABRT", "ABRT"]
+    assert list(rig.net.by_run) == ["p"]
+    assert not rig.sink.of(ForkStarted)
     assert rig.results()[0]["is_error"] is True
 
 

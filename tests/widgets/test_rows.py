@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from forkdeck.model.events.step import RequestSent, StreamOpened, TextStreamed
 from forkdeck.model.ids import PARENT
 from forkdeck.model.items import Chunk, Item, ItemKind, ToolFacts
 from forkdeck.model.shared_list import SharedList
@@ -19,6 +20,7 @@ from forkdeck.store.rows import RowBuffer
 from forkdeck.store.rows_cards import visible_escapes
 from forkdeck.store.rows_diff import changed_part, parse_patch
 from forkdeck.store.rows_items import report_fields
+from forkdeck.store.rows_tools import verb_of
 from forkdeck.store.rows_types import ASCII_GLYPHS, Grid
 from tests.widgets import scenes
 
@@ -299,3 +301,25 @@ def test_a_long_transcript_loads_and_rewraps_in_time() -> None:
     first = buffer[0]
     assert buffer.update(newer, 0) == len(buffer) - 2
     assert buffer[0] is first
+
+
+def test_rows_of_a_growing_answer_stay_the_same_objects() -> None:
+    """What was drawn once is not drawn again because the paragraph goes on."""
+    script = scenes.Script().opened().parent_talk()
+    script.add(RequestSent(run=PARENT, attempt=1, prefix_sha256="a", positions=3))
+    script.add(StreamOpened(run=PARENT, message_id="m", ttft_ms=1))
+    script.add(TextStreamed(run=PARENT, index=0, text="one two three four " * 20))
+    buffer = rows_of(script.state(), Grid(60, "parent"), PARENT)
+    before = [buffer[index] for index in range(len(buffer))]
+    script.add(TextStreamed(run=PARENT, index=0, text="five six seven " * 10))
+    first = buffer.update(script.state(), script.at_ms)
+    assert first is not None
+    assert first > 0
+    assert all(buffer[index] is before[index] for index in range(first))
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"), [("fork_join", "fork"), ("fork", "fork"), ("agent", "agent")]
+)
+def test_fork_tools_fit_the_verb_column(name: str, shown: str) -> None:
+    assert verb_of(name) == shown

@@ -18,6 +18,7 @@ from forkdeck.model.intents import NoteTyping, SettleFork
 from forkdeck.model.ports import Deck, Transport
 from forkdeck.model.state import DeckState
 from forkdeck.store import selectors
+from forkdeck.store.rows_cards import hides_some
 from forkdeck.ui import formats
 from forkdeck.ui.approvals import AnswerGuard
 from forkdeck.ui.bindings import footer_keys
@@ -68,6 +69,7 @@ class DeckScreen(DeckKeys, DeckActs, DeckTalk):
         self.strip = AskStrip(id="strip")
         self.footer = FooterLine(id="footer")
         self.small = Sheet(id="small")
+        self._prompt_waits = False
         self.timeline = Timeline(id="timeline")
         self.transport_line = TransportLine(id="transport")
         self._lanes_of: DeckState | None = None
@@ -265,6 +267,9 @@ class DeckScreen(DeckKeys, DeckActs, DeckTalk):
     def _set_tiny(self, tiny: bool) -> None:
         if tiny == self.small.display:
             return
+        if tiny:
+            # What is hidden loses the focus; it gets it back with the room.
+            self._prompt_waits = self.in_prompt
         self.small.display = tiny
         for widget in (self.title_line, self.body, self.footer):
             widget.display = not tiny
@@ -276,6 +281,8 @@ class DeckScreen(DeckKeys, DeckActs, DeckTalk):
             text = f"forkdeck needs {MIN_WIDTH}x{MIN_HEIGHT} cells, here are"
             text += f" {self.size.width}x{self.size.height}; all goes on running"
             self.small.show([Row(spans=(("text", text),))])
+        elif self._prompt_waits:
+            self.box.area.focus()
 
     def on_resize(self) -> None:
         """Lay out again; a timeline needs room of its own."""
@@ -295,7 +302,8 @@ class DeckScreen(DeckKeys, DeckActs, DeckTalk):
         request = "" if ask is None else ask.event.request
         strip = bool(request) and self.strip.shows_whole == request
         shown = request if request and (pane is not None or strip) else None
-        whole = strip or (pane is not None and pane.card_visible)
+        read = ask is not None and not hides_some(ask.event.argument)
+        whole = strip or (read and pane is not None and pane.card_visible)
         self.guard.showing(shown, self.now_ms(), whole=whole)
         handle = self.fork
         reading = self.view.zoomed or self.view.peeking

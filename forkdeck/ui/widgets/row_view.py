@@ -196,6 +196,8 @@ class RowView(LineWidget):
         if row.bar:
             bar = palette.segments([(f"bar-{row.bar}", self.marks.bar)], row.fill)
             strip = Strip([*bar, *strip.crop(1)])
+        # With its offsets once: the same strip keeps what Textual has cached of it.
+        strip = strip.apply_offsets(0, index)
         if len(self._strips) > _CACHED:
             self._strips.clear()
         self._strips[index] = (row, cursor, strip)
@@ -210,6 +212,7 @@ class RowView(LineWidget):
         return Strip.join([plain.crop(0, start), filled.crop(start, end), self.blank(1)])
 
     def _selected(self, strip: Strip, index: int, y: int) -> Strip:
+        plain = strip
         if index == self._found:
             strip = strip.apply_style(self.palette.style("key", "selected"))
         selection = self.text_selection
@@ -222,7 +225,7 @@ class RowView(LineWidget):
             strip = Strip.join([strip.crop(0, start), marked, strip.crop(end)])
         if not self.following and len(self._buffer) > self.body_height:
             strip = self._with_thumb(strip, y)
-        return strip.apply_offsets(0, index)
+        return strip if strip is plain else strip.apply_offsets(0, index)
 
     def _with_thumb(self, strip: Strip, y: int) -> Strip:
         body, total = self.body_height, len(self._buffer)

@@ -1,0 +1,1 @@
+"""Attacks on the whole product, each with what must come of it."""
