@@ -12,7 +12,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -111,7 +111,7 @@ class Program:
     @contextmanager
     def started(
         self, *words: str, cwd: Path | None = None, env: Mapping[str, str] | None = None
-    ) -> Iterator[subprocess.Popen[bytes]]:
+    ) -> Generator[subprocess.Popen[bytes]]:
         """Start a command in a session of its own; it is dead when the block is left."""
         process = subprocess.Popen(
             [*FORKDECK, *words],

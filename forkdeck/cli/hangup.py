@@ -18,7 +18,7 @@ CODE = 129
 """Exit code of a process whose terminal hung up (128 + SIGHUP)."""
 
 
-def watch_terminal(gone: Callable[[], None], descriptor: int = 0) -> None:
+def watch_terminal(gone: Callable[[], object], descriptor: int = 0) -> None:
     """Call `gone` (in a thread) when the terminal hangs up; end the process if that does not.
 
     Output is led to the null device at once, so that nothing blocks on the dead terminal.
@@ -26,7 +26,7 @@ def watch_terminal(gone: Callable[[], None], descriptor: int = 0) -> None:
     threading.Thread(target=_wait, args=(gone, descriptor), name="hangup", daemon=True).start()
 
 
-def _wait(gone: Callable[[], None], descriptor: int) -> None:
+def _wait(gone: Callable[[], object], descriptor: int) -> None:
     poll = select.poll()
     # No events asked for: it wakes for a hang-up or an error only, and costs nothing.
     poll.register(descriptor, 0)

@@ -140,7 +140,11 @@ async def _until_left(app: Any, close: Callable[[], Any]) -> int:
     numbers = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
     for number in numbers:
         loop.add_signal_handler(number, leave, number)
-    watch_terminal(lambda: loop.call_soon_threadsafe(leave, signal.SIGHUP))
+
+    def gone() -> None:
+        loop.call_soon_threadsafe(leave, signal.SIGHUP)
+
+    watch_terminal(gone)
     try:
         await app.run_async()
         await asyncio.gather(*leaving)

@@ -215,7 +215,7 @@ class Approvals:
             request=self._id(),
             call=call,
             tool=name,
-            argument=_whole(tool, arguments),
+            argument=whole_argument(tool, arguments),
             cwd=cwd,
             rule=rule,
             grant=grant,
@@ -325,7 +325,7 @@ def _parsed(granted: Iterable[RuleGranted]) -> Iterable[Rule]:
             continue
 
 
-def _whole(tool: Tool, arguments: JsonDict) -> str:
+def whole_argument(tool: Tool, arguments: JsonDict) -> str:
     """Return all that the person decides on: of an edit its text too, not only its path."""
     lines = [tool.describe(arguments)]
     if tool.spec.name in ("edit", "write"):

@@ -197,8 +197,7 @@ class ForkStarter:
             run.workspace = self._parts.fork_workspace(handle)
         if text.strip():
             blocks.append(text_block(f"[message from the person]\n{text.strip()}"))
-        run.stop, run.partial, run.steps = "", "", 0
-        run.denials.clear()
+        run.stop, run.partial, run.steps, run.halted = "", "", 0, False
         run.started_ms = hub.now_ms()
         run.limits = self._fresh_limits(run, handle)
         run.neared.clear()

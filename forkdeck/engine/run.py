@@ -121,6 +121,7 @@ class Run:
         neared: Limits of which the run was told that 80 % is used.
         delivering: Forks whose reports stand in the results that are about to be sent.
         stop: A limit that was reached: the next step is the last one.
+        halted: It was stopped; no other step may begin, even if a tool swallowed that.
     """
 
     run: str
@@ -148,11 +149,11 @@ class Run:
     partial: str = ""
     calls: dict[str, asyncio.Task[object]] = field(default_factory=dict[str, asyncio.Task[object]])
     cancelled: dict[str, str] = field(default_factory=dict[str, str])
-    denials: dict[str, int] = field(default_factory=dict[str, int])
     notes: list[str] = field(default_factory=list[str])
     neared: set[str] = field(default_factory=set[str])
     delivering: list[str] = field(default_factory=list[str])
     stop: str = ""
+    halted: bool = False
     started_ms: int = 0
     opened: Callable[[], None] | None = None
     """Called once, at the first byte of its next answer."""

@@ -5,6 +5,7 @@ The parent's turns and every fork go through `RunLoop.drive`; what differs stand
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -110,6 +111,9 @@ class RunLoop:
                     continue
                 return end
             results = await self._dispatcher.run_calls(run, answer.calls)
+            if run.halted:
+                # A tool that took its cancellation for its own must not keep the run alive.
+                raise asyncio.CancelledError
             await self._add_results(run, results)
             if run.pause is not None and run.pause():
                 return LoopEnd("partial", PAUSED, _last(run))

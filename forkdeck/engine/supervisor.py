@@ -121,6 +121,8 @@ class Supervisor:
             self._queue.remove(fork)
             self._never_started(fork, reason or "stopped while queued")
         elif fork.work is not None:
+            if fork.run is not None:
+                fork.run.halted = True
             fork.work.cancel()
         return True
 

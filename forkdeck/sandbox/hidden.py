@@ -18,6 +18,13 @@ _IN_HOME = (
     ".netrc", ".git-credentials", ".npmrc", ".pypirc", ".docker", ".kube",
 )  # fmt: skip
 
+# Other tools' credentials, and what only root may read: a session of root reads as root.
+_MORE_IN_HOME = (
+    ".azure", ".config/gcloud", ".cargo/credentials", ".cargo/credentials.toml", ".terraform.d",
+    ".password-store", ".local/share/keyrings", ".claude/.credentials.json", ".codex/auth.json",
+)  # fmt: skip
+_ON_HOST = ("/etc/shadow", "/etc/gshadow", "/etc/shadow-", "/etc/gshadow-", "/etc/ssl/private")
+
 _SOCKET_VARIABLES = ("SSH_AUTH_SOCK", "DOCKER_HOST", "GPG_AGENT_INFO", "WAYLAND_DISPLAY")
 
 
@@ -34,7 +41,8 @@ def candidates(
         own: ForkDeck's state and config directories, the SDK's configuration directory.
         extra: Further paths from the person's settings; ``~`` is expanded.
     """
-    paths = [home / name for name in _IN_HOME]
+    paths = [home / name for name in (*_IN_HOME, *_MORE_IN_HOME)]
+    paths.extend(Path(name) for name in _ON_HOST)
     paths.extend(own)
     paths.extend(home / text[2:] if text.startswith("~/") else Path(text) for text in extra if text)
     return tuple(dict.fromkeys(path for path in paths if path.is_absolute()))

@@ -98,8 +98,12 @@ def config_environment(pairs: Sequence[tuple[str, str]] = SAFE_CONFIG) -> dict[s
 
 
 def git_program() -> str | None:
-    """Return the path of git, or None when it is not installed."""
-    return shutil.which("git")
+    """Return the path of git, or None when it is not installed.
+
+    Relative entries of PATH are left out: a repository could hold a ``git``.
+    """
+    entries = [each for each in os.environ.get("PATH", os.defpath).split(":") if each[:1] == "/"]
+    return shutil.which("git", path=":".join(entries)) if entries else None
 
 
 def _bare_environment() -> dict[str, str]:
@@ -132,7 +136,7 @@ def _execute(directory: str, arguments: Sequence[str]) -> GitAnswer:
 
     # GitPython merges its environment into ours; `env -i` is what keeps ours out.
     pairs = [f"{name}={value}" for name, value in _bare_environment().items()]
-    command = ["env", "-i", *pairs, program, *arguments]
+    command = ["/usr/bin/env", "-i", *pairs, program, *arguments]
     try:
         answer = Git(directory).execute(
             command,

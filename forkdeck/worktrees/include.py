@@ -43,11 +43,11 @@ async def included_paths(repo: Repo, head: str, sandbox: GitSandbox, git: HostGi
 
 
 def _patterns(top: Path) -> list[str]:
-    path = top / FILE
     try:
-        if not stat.S_ISREG(path.lstat().st_mode):
+        if not stat.S_ISREG((top / FILE).lstat().st_mode):
             return []
-        return path.read_text(errors="replace")[:65536].splitlines()
+        with (top / FILE).open("rb") as file:
+            return file.read(65536).decode("utf-8", "replace").splitlines()
     except OSError:
         return []
 

@@ -17,7 +17,7 @@ import msgspec
 from forkdeck.errors import WorktreeError
 from forkdeck.model.work import FileChange, SavedWork
 from forkdeck.sandbox.view import Mount
-from forkdeck.worktrees.diff import DIFF_BYTES, file_changes
+from forkdeck.worktrees.diff import DIFF_BYTES, compare, file_changes
 from forkdeck.worktrees.git import HostGit
 from forkdeck.worktrees.git_sandbox import GitSandbox
 from forkdeck.worktrees.layout import ForkPlace, ForkRecord, ref_name
@@ -95,6 +95,9 @@ async def save_work(
             ref, number = last.ref, last.number
         else:
             await receive(scratch, repo, ref, collected.commit, git)
+            # What ran beside the fork's own files may have written a list of its own liking.
+            told = await compare(repo, record.base, collected.commit, sandbox, git)
+            collected = msgspec.structs.replace(collected, files=told.files)
         if patches is not None:
             patch = patches / f"work-{number}.patch"
             kept = patch

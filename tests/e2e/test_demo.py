@@ -47,18 +47,13 @@ def test_from_fan_out_to_replay(place: Program, open_terminal: Open) -> None:
     deck.press("\x1b", r"DECK")
     deck.press("d", r"for index in range\(left\):")
     deck.press("\x1b", r"DECK")
-    deck.press("m", r"apply to main")
+    deck.press("m", r"(?s)range\(left\):.*apply to main")
+    deck.press("\r", r"applied +u takes it back exactly")
+    assert "range(left)" in sample.read_text()
+    deck.press("\x1b", r"DECK")
+    deck.press("u", r"(?i)undo")
     deck.send("\r")
-    assert eventually(lambda: deck.pump() and "range(left)" in sample.read_text(), 10), deck.text
-    deck.wait(r"DECK")
-    deck.send("u")
-    for _ in range(50):
-        deck.pump(0.1)
-        if sample.read_text() == before:
-            break
-        if "Undo" in deck.text or "undo" in deck.text.split("DECK")[0]:
-            deck.send("\r")
-    assert sample.read_text() == before, deck.text
+    assert eventually(lambda: deck.pump() and sample.read_text() == before, 10), deck.text
 
     deck.press("q", r"PROMPT")
     deck.press("/replay\r", r"(?i)saved sessions|all sessions|The March invoice")

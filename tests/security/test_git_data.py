@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from forkdeck.errors import SandboxError
+from forkdeck.sandbox import hidden
 from forkdeck.sandbox.probe import probe
 from forkdeck.sandbox.runner import Runner
 from forkdeck.sandbox.views import work_view
-from forkdeck.worktrees.git import HostGit
+from forkdeck.worktrees.git import HostGit, git_program
 from tests.program import git, repository
 
 sandboxed = pytest.mark.needs_sandbox
@@ -118,3 +119,16 @@ async def test_host_git_starts_no_program_of_the_repository(tmp_path: Path) -> N
     finally:
         host.close()
     assert not mark.exists()
+
+
+def test_a_git_in_the_project_is_not_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "git").write_text("#!/bin/sh\n")
+    (tmp_path / "git").chmod(0o755)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", ".::bin")
+    assert git_program() is None
+
+
+def test_what_root_alone_may_read_is_hidden(tmp_path: Path) -> None:
+    places = hidden.candidates(tmp_path)
+    assert {Path("/etc/shadow"), tmp_path / ".ssh", tmp_path / ".codex/auth.json"} <= set(places)

@@ -73,7 +73,7 @@ def test_a_hostile_project_is_opened_and_gets_nothing(program: Program) -> None:
     events = [json.loads(line) for line in done.lines]
     opened = events[0]
     # Its mode, model and endpoint were not taken: the answer came from the person's own.
-    assert (opened["mode"] if "mode" in opened else "default") == "default"
+    assert opened.get("mode", "default") == "default"
     assert opened["model"] != "evil"
     assert any(e["type"] == "tool.ended" and e["name"] == "bash" for e in events)
     seen = (done.out + done.err).encode() + everything(program)

@@ -44,13 +44,17 @@ def histories(draw: st.DrawFn) -> list[HistoryEntry]:
         found.append(entry("user", *lead, text(f"prompt {turn}")))
         for _ in range(draw(st.integers(0, 2))):
             head = draw(
-                st.sampled_from([[], [thinking()], [redacted()], [thinking(), redacted(), text("x")]])
+                st.sampled_from(
+                    [[], [thinking()], [redacted()], [thinking(), redacted(), text("x")]]
+                )
             )
             calls = [call(f"c{number + i}") for i in range(draw(st.integers(1, 3)))]
             number += len(calls)
             found.append(entry("assistant", *head, *calls))
             answers = [result(str(each["id"])) for each in calls]
-            answers[0] = {**answers[0], "content": [picture()]} if draw(st.booleans()) else answers[0]
+            answers[0] = (
+                {**answers[0], "content": [picture()]} if draw(st.booleans()) else answers[0]
+            )
             if draw(st.integers(0, 5)) == 0:
                 # An interrupted turn: its results stand before the next prompt.
                 found.append(entry("user", *answers, text("next prompt"), kind="prompt"))
@@ -77,7 +81,7 @@ def source_call(history: list[HistoryEntry]) -> str | None:
 @settings(max_examples=300, derandomize=True, deadline=None)
 @given(histories(), st.sampled_from(MODES))
 def test_every_seed_is_valid_and_changes_nothing(history: list[HistoryEntry], mode: str) -> None:
-    """T1, T4, T5, T6, T9, T12, T15, T17: valid, whole, the parent's own bytes up to the boundary."""
+    """T1, T4, T5, T6, T9, T12, T15, T17: valid, whole, the parent's bytes to the boundary."""
     before = [bytes(each.message) for each in history]
     seed = policy(mode).plan(history, source_call(history))
     messages = whole(seed, history)
@@ -95,7 +99,9 @@ def test_every_seed_is_valid_and_changes_nothing(history: list[HistoryEntry], mo
             cut = len(history) - (source_call(history) is not None)
             assert seed.boundary == block_count([from_raw(e.message) for e in history[:cut]])
     else:
-        assert "thinking" not in json.dumps([m["content"] for m in messages if m["role"] == "assistant"])
+        assert "thinking" not in json.dumps(
+            [m["content"] for m in messages if m["role"] == "assistant"]
+        )
         assert "summary of before" not in json.dumps(messages)
     assert len(found) == block_count(messages)
 
@@ -124,7 +130,10 @@ def test_seeds_copy_what_is_sent(history: list[HistoryEntry], data: Any, mode: s
     messages = merged([*inherited, *map(from_raw, with_directive(seed, DIRECTIVE))])
     check(messages)
     if mode in KEEPS:
-        assert message_positions(messages)[: seed.boundary] == message_positions(parent)[: seed.boundary]
+        assert (
+            message_positions(messages)[: seed.boundary]
+            == message_positions(parent)[: seed.boundary]
+        )
 
 
 @settings(max_examples=100, derandomize=True, deadline=None)

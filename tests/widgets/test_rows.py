@@ -16,6 +16,7 @@ from forkdeck.model.items import Chunk, Item, ItemKind, ToolFacts
 from forkdeck.model.shared_list import SharedList
 from forkdeck.model.state import EMPTY, DeckState, RunState, TurnFacts
 from forkdeck.store.cells import cell_width
+from forkdeck.store.reducer import reduce
 from forkdeck.store.rows import RowBuffer
 from forkdeck.store.rows_cards import visible_escapes
 from forkdeck.store.rows_diff import changed_part, parse_patch
@@ -309,10 +310,11 @@ def test_rows_of_a_growing_answer_stay_the_same_objects() -> None:
     script.add(RequestSent(run=PARENT, attempt=1, prefix_sha256="a", positions=3))
     script.add(StreamOpened(run=PARENT, message_id="m", ttft_ms=1))
     script.add(TextStreamed(run=PARENT, index=0, text="one two three four " * 20))
-    buffer = rows_of(script.state(), Grid(60, "parent"), PARENT)
+    state = script.state()
+    buffer = rows_of(state, Grid(60, "parent"), PARENT)
     before = [buffer[index] for index in range(len(buffer))]
     script.add(TextStreamed(run=PARENT, index=0, text="five six seven " * 10))
-    first = buffer.update(script.state(), script.at_ms)
+    first = buffer.update(reduce(state, script.events[-1]), script.at_ms)
     assert first is not None
     assert first > 0
     assert all(buffer[index] is before[index] for index in range(first))

@@ -33,6 +33,7 @@ from forkdeck.ui.screens.deck_body import DeckBody
 from forkdeck.ui.screens.deck_keys import DeckKeys
 from forkdeck.ui.screens.deck_talk import DeckTalk
 from forkdeck.ui.sheet import Sheet
+from forkdeck.ui.widgets.pane import Pane
 from forkdeck.ui.widgets.status_line import AskStrip, FooterLine, TitleLine
 from forkdeck.ui.widgets.timeline import Timeline, lanes_of
 from forkdeck.ui.widgets.transport_line import TransportLine
@@ -261,8 +262,6 @@ class DeckScreen(DeckKeys, DeckActs, DeckTalk):
         self.body.draw_all(self.state, self.deck.now_ms(), self.view, recorded=self.replaying)
         self.mark_selection()
         self.after_scroll()
-        # A pane has its new size only after the layout: what is on screen is judged again then.
-        self.call_after_refresh(self.after_scroll)
 
     def _set_tiny(self, tiny: bool) -> None:
         if tiny == self.small.display:
@@ -319,6 +318,12 @@ class DeckScreen(DeckKeys, DeckActs, DeckTalk):
         """A card or a report may have come on screen to its last line."""
         self.draw_lines()
         self._seen(self.state)
+
+    def on_pane_laid_out(self, event: Pane.LaidOut) -> None:
+        """A pane has its new size only after the layout: what is on screen is judged again."""
+        event.stop()
+        if self.plan is not None:
+            self.after_scroll()
 
     # --- keys
 

@@ -11,6 +11,7 @@ from typing import Literal
 
 from textual import events
 from textual.geometry import Region, Size
+from textual.message import Message
 from textual.strip import Strip
 
 from forkdeck.model.ids import PARENT
@@ -29,6 +30,9 @@ _DENSE = 10
 
 class Pane(RowView, can_focus=True):
     """A transcript that follows its tail until the person scrolls away from it."""
+
+    class LaidOut(Message):
+        """The pane has another size: other rows are on screen."""
 
     def __init__(
         self,
@@ -161,6 +165,7 @@ class Pane(RowView, can_focus=True):
         self._strips.clear()
         self._renew()
         self.repaint()
+        self.post_message(self.LaidOut())
 
     # --- focus and folds --------------------------------------------------------------------
 

@@ -41,7 +41,9 @@ def placeholder(*names: str, **more: object) -> Reply:
 
 async def test_a_plan_tells_all_and_a_yes_starts_it(make_rig: MakeRig) -> None:
     """The priced plan is data on the batch and on the question; PLAN until the person's yes."""
-    rig = await make_rig(settings=Settings(forks=ForkSettings(plan="always", budget_usd=Decimal(2))))
+    rig = await make_rig(
+        settings=Settings(forks=ForkSettings(plan="always", budget_usd=Decimal(2)))
+    )
     rig.provider.script = parent_then(join("a", "b", max_concurrency=2), lambda _: Reply(REPORT))
     await rig.do(SendPrompt(text="go"))
     await rig.until(lambda: rig.state.asks)
@@ -211,9 +213,7 @@ async def test_a_429_on_the_third_of_eight_fails_nobody(make_rig: MakeRig) -> No
     await rig.say()
     assert {fork.outcome for fork in rig.state.forks.values()} == {"done"}
     told = next(e for e in rig.sink.of(RequestDelayed) if e.reason == "429")
-    inside = [
-        e for e in rig.sink.of(RequestSent) if told.at_ms < e.at_ms < told.at_ms + 18_000
-    ]
+    inside = [e for e in rig.sink.of(RequestSent) if told.at_ms < e.at_ms < told.at_ms + 18_000]
     assert inside == []
     paces = [(e.width, e.reason) for e in rig.sink.of(PaceChanged)]
     assert paces[0] == (4, "429")
@@ -301,9 +301,7 @@ async def test_what_siblings_need_to_report_is_set_aside(make_rig: MakeRig) -> N
 async def test_a_sessions_turns_stop_the_parent_with_a_way_on(make_rig: MakeRig) -> None:
     """The session's own limits: told at 80 %, then no step is started, and nothing is lost."""
     rig = await make_rig(
-        settings=Settings(
-            forks=ForkSettings(plan="never"), session=SessionSettings(max_turns=5)
-        )
+        settings=Settings(forks=ForkSettings(plan="never"), session=SessionSettings(max_turns=5))
     )
     rig.provider.script = lambda asked: Reply("ok")
     for number in range(5):

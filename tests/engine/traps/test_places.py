@@ -1,4 +1,4 @@
-"""Places of a working directory over processes: the dead block nobody and are closed in their log."""
+"""Places of a directory over processes: the dead block nobody and are closed in their log."""
 
 from __future__ import annotations
 

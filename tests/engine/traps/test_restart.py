@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from forkdeck.model.events.step import RequestSent
 from forkdeck.model.intents import AbortFork, ResumeFork, SendPrompt, SetModel, StartFork
@@ -16,7 +17,6 @@ from forkdeck.model.raw import JsonDict, to_raw
 from forkdeck.model.shared_list import SharedList
 from forkdeck.model.state import DeckState
 from forkdeck.store.reducer import fold
-from msgspec.structs import replace
 from tests.engine.fakes import Asked, Net, Reply
 from tests.engine.rig import REPORT, Rig, join, parent_then
 
