@@ -34,6 +34,7 @@ from forkdeck.providers.gate import RateGate
 from forkdeck.providers.prices import Prices
 from forkdeck.sandbox.probe import probe
 from forkdeck.sandbox.runner import Runner
+from forkdeck.sandbox.sweep import kill_orphans
 from forkdeck.sandbox.workspace import Project, parent_workspace, read_only_workspace
 from forkdeck.seeds.head import RequestHead
 from forkdeck.sessionlog.catalogue import find_session
@@ -74,6 +75,8 @@ async def open_live(host: Host, request: LiveRequest) -> LiveDeck:
         SessionError: The session to resume cannot be found, is too new, or is open elsewhere.
         ForkDeckError: Something else that a session cannot do without failed.
     """
+    # What a killed ForkDeck left running without a sandbox ends here.
+    await asyncio.to_thread(kill_orphans)
     enforcement = await probe()
     paths = await asyncio.to_thread(_place, host, request)
     # The lock comes first: what is read behind it cannot change any more.

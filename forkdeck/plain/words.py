@@ -7,6 +7,7 @@ import msgspec
 from forkdeck.model.events import Event
 from forkdeck.model.events.fork import (
     BatchAdmitted,
+    BatchConfirmed,
     BatchDetached,
     BatchEnded,
     ClaimsChecked,
@@ -19,6 +20,7 @@ from forkdeck.model.events.fork import (
     ForkStarted,
     ForkSteered,
     ForkStopped,
+    LimitNeared,
 )
 from forkdeck.model.events.session import (
     EnforcementProbed,
@@ -28,7 +30,13 @@ from forkdeck.model.events.session import (
     SessionOpened,
     SessionResumed,
 )
-from forkdeck.model.events.step import CacheJudged, MessageFinished, RequestDelayed, StepCut
+from forkdeck.model.events.step import (
+    CacheJudged,
+    MessageFinished,
+    PaceChanged,
+    RequestDelayed,
+    StepCut,
+)
 from forkdeck.model.events.tool import ApprovalAnswered, ApprovalAsked, ToolEnded, ToolStarted
 from forkdeck.model.events.turn import (
     HistoryCompacted,
@@ -146,6 +154,9 @@ def _step(event: Event, state: DeckState) -> list[Line]:
         case MessageFinished():
             items = answer_items(event.message, event.at_ms)
             return [Line("SAYS", item.text, block=True) for item in items if item.kind == "text"]
+        case PaceChanged():
+            why = f" ({event.reason})" if event.reason else ""
+            return [Line("NOTE", f"{event.width} of {event.most} requests at a time{why}")]
         case RequestDelayed():
             seconds = f"{event.wait_ms / 1000:.1f} s"
             return [Line("WAIT", f"{event.reason} {seconds} {event.message}".rstrip())]
@@ -194,6 +205,10 @@ def _batch(event: Event, state: DeckState) -> list[Line]:
             handles = ", ".join(event.handles)
             plural = "s" if number != 1 else ""
             return [Line("FORK", f"{number} fork{plural} by {event.tool}: {handles}")]
+        case LimitNeared():
+            return [Line("NOTE", f"{round(event.share * 100)} % of {event.of} is used")]
+        case BatchConfirmed():
+            return [Line("NOTE", f"the plan of batch {event.batch} was confirmed")]
         case BatchEnded():
             return [Line("END", f"batch {event.batch} settled")]
         case BatchDetached():

@@ -217,7 +217,10 @@ def test_the_endpoints_reason_is_shown_beside_ours() -> None:
 
 async def test_a_report_without_a_look_is_not_taken_on_trust(rig: Rig) -> None:
     """T27: a fork that called no tool is done, but what it claims of files is told as such."""
-    report = "Scope: parser. Result: `lost.py` line 12 is wrong. Key files: lost.py, gone.py."
+    report = (
+        "Scope: parser. Result: `src/lost.py:12` is wrong; I ran `pytest -q` and it passed.\n"
+        "Key files: src/lost.py\nFiles changed: src/lost.py"
+    )
     rig.provider.script = parent_then(join("a"), lambda _: Reply(report))
     await rig.say()
     fork = rig.fork("f1")
@@ -225,3 +228,6 @@ async def test_a_report_without_a_look_is_not_taken_on_trust(rig: Rig) -> None:
     assert rig.state.runs["f1"].counters.tool_calls == 0
     told = str(rig.results()[0]["content"])
     assert 'tool_calls="0"' in told
+    assert fork.claims is not None
+    assert fork.claims.verified < fork.claims.checked
+    assert "src/lost.py" in str(fork.claims.unverified)
