@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
@@ -132,6 +132,14 @@ class Program:
     def sessions(self) -> list[Path]:
         """Return the logs of the saved sessions, oldest first."""
         return sorted(self.state.glob("sessions/*/*/events.jsonl"))
+
+    def fork_wrote(self, words: str) -> bool:
+        """Tell whether some write fork's own notes hold these words by now."""
+        for tree in self.state.glob("worktrees/*/*/*/*"):
+            with suppress(OSError):
+                if words in (tree / "notes.txt").read_text():
+                    return True
+        return False
 
     def log(self) -> Path:
         """Return the newest session's log."""

@@ -222,10 +222,7 @@ def test_a_signal_saves_all_and_leaves_no_process(
             assert line, seen
             seen += line
         log = program.log()
-        changed = program.state / "worktrees"
-        assert eventually(
-            lambda: any("from the fork" in path.read_text() for path in changed.rglob("notes.txt"))
-        )
+        assert eventually(lambda: program.fork_wrote("from the fork"), 15)
         children = descendants(process.pid)
         assert children
         process.send_signal(number)

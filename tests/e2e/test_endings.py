@@ -20,12 +20,11 @@ def working(place: Program, open_terminal: Open) -> tuple[Terminal, set[int]]:
     deck = open_terminal()
     deck.wait(r"new session")
     deck.press("fork and wait\r", r"(?s)sleeper.*writer|writer.*sleeper", 25)
-    trees = place.state / "worktrees"
     assert eventually(
         lambda: (
             deck.pump()
             and place.log().read_text().count('"tool.started"') >= 3
-            and any("from the fork" in path.read_text() for path in trees.rglob("notes.txt"))
+            and place.fork_wrote("from the fork")
         ),
         20,
     ), deck.text
