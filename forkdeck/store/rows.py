@@ -13,6 +13,7 @@ from forkdeck.model.ids import PARENT
 from forkdeck.model.items import Item
 from forkdeck.model.shared_list import SharedList
 from forkdeck.model.state import DeckState, RunState
+from forkdeck.store.asking import asks_of
 from forkdeck.store.rows_items import Place, foldable, item_rows, joins, opens_by_itself
 from forkdeck.store.rows_live import StreamRows, tail_rows
 from forkdeck.store.rows_types import BLANK, Grid, Row
@@ -168,12 +169,14 @@ class RowBuffer:
 
     def _update_tail(self, run: RunState, state: DeckState, now_ms: int) -> None:
         fork = state.forks.get(self.run)
-        asks = tuple(ask for ask in state.asks if ask.run == self.run)
-        moves = bool(run.tools or asks or run.delay)
+        asks = tuple(asks_of(state, self.run))
+        slow = fork is not None and fork.slow is not None
+        moves = bool(run.tools or asks or run.delay or slow)
+        planned = any(ask.event.plan is not None for ask in asks)
         key = (
             id(run.tools), asks, id(run.delay), run.requested, run.turn, bool(run.stream),
             id(fork), id(state.batches) if self.run == PARENT else 0,
-            id(state.forks) if self.run == PARENT and run.turn.running else 0,
+            id(state.forks) if planned or (self.run == PARENT and run.turn.running) else 0,
             len(state.asks), self.compact, self.recorded, now_ms // 250 if moves else 0,
         )  # fmt: skip
         if key == self._tail_key:

@@ -6,18 +6,16 @@ shows what happened, what was kept and what to do next.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Final
 
 from forkdeck.model.ids import PARENT
 from forkdeck.model.state import Ask, DeckState, ForkState, RunState
-from forkdeck.store.cells import cell_width
+from forkdeck.store.card import Card
 from forkdeck.store.figures import clock, plural
-from forkdeck.store.rows_text import clean_line, flush_right, wrap_spans
-from forkdeck.store.rows_tools import VERB, verb_of
+from forkdeck.store.flags import reason_words, slow_clock_words
+from forkdeck.store.rows_text import clean_line
+from forkdeck.store.rows_tools import verb_of
 from forkdeck.store.rows_types import Bar, Fill, Grid, Row, Span, Style
-
-Keys = Sequence[tuple[str, str]]
 
 ARGUMENT_LINES: Final = 1_000
 """Most logical lines of an argument a card shows; the rest is counted, and cannot be allowed."""
@@ -59,68 +57,10 @@ def _invisible(char: str) -> bool:
     )
 
 
-class _Card:
-    """Collects the rows of one card."""
-
-    def __init__(self, grid: Grid, fill: Fill, bar: Bar, *, compact: bool) -> None:
-        self._grid, self._compact = grid, compact
-        self._fill: Fill = fill
-        self._bar: Bar = bar
-        self._start = 4 if grid.kind in ("fork", "zoom") else grid.indent
-        self.rows: list[Row] = []
-        self.gap()
-
-    def gap(self) -> None:
-        if not self._compact:
-            self._add(())
-
-    def _add(self, spans: tuple[Span, ...]) -> None:
-        self.rows.append(Row(spans, self._fill, self._bar))
-
-    def field(self, label: Span, spans: Sequence[Span], right: Sequence[Span] = ()) -> None:
-        """Add a labelled line that wraps; `right` stands on its first row."""
-        grid = self._grid
-        pad: Span = ("text", " " * self._start)
-        edge = grid.width - 2
-        need = sum(cell_width(text) for _, text in right)
-        room = max(8, edge - self._start - VERB)
-        lines = wrap_spans(list(spans), room)
-        if need and len(lines) == 1:
-            width = sum(cell_width(text) for _, text in lines[0])
-            if width + need + 2 > room:
-                lines, right = [*wrap_spans(list(spans), room)], ()
-        elif need:
-            right = ()
-        for index, line in enumerate(lines):
-            style, text = label if index == 0 else ("muted", "")
-            head: list[Span] = [pad, (style, text.ljust(VERB))]
-            self._add(flush_right([*head, *line], right if index == 0 else (), edge))
-
-    def keys(self, keys: Keys) -> None:
-        """Add the keys, on as many rows as they need."""
-        room = self._grid.width - self._start - 1
-        line: list[Span] = []
-        used = 0
-        for key, word in keys:
-            need = cell_width(key) + 1 + cell_width(word)
-            if line and used + 3 + need > room:
-                self._add((("text", " " * self._start), *line))
-                line, used = [], 0
-            if line:
-                line.append(("text", "   "))
-                used += 3
-            line += [("key", key), ("muted", f" {word}")]
-            used += need
-        if line:
-            self._add((("text", " " * self._start), *line))
-
-    def done(self) -> list[Row]:
-        self.gap()
-        return self.rows
-
-
 def ask_keys(ask: Ask, same: int) -> list[tuple[str, str]]:
     """Return the answer keys of a request; `same` counts identical ones elsewhere."""
+    if ask.event.plan is not None:
+        return [("y", "launch"), ("-", "refuse"), ("_", "say why")]
     keys = [("y", "both, once" if same == 1 else "once")] if same < 2 else [("y", "all, once")]
     if ask.event.grant is not None:
         if ask.run != PARENT:
@@ -137,7 +77,7 @@ def ask_card(
 ) -> list[Row]:
     """Return the card of an open request."""
     event = ask.event
-    card = _Card(grid, "warn", "warn", compact=compact)
+    card = Card(grid, "warn", "warn", compact=compact)
     waited = clock(now_ms - ask.at_ms)
     wide = grid.width >= 48
     right: list[Span] = [("muted", f"waiting {waited}" if wide else waited)]
@@ -202,20 +142,45 @@ def end_card(
     if fork.status not in labels:
         return []
     label, style, fill, bar = labels[fork.status]
-    card = _Card(grid, fill, bar, compact=compact)
-    card.field((style, label), [("text", clean_line(fork.reason) or "no reason was given")])
+    card = Card(grid, fill, bar, compact=compact)
+    card.field((style, label), [("text", reason_words(fork, run) or "no reason was given")])
     card.field(("muted", "kept"), [("text", kept_words(fork, run))])
     if fork.remedy:
         card.field(("muted", "next"), [("text", clean_line(fork.remedy))])
     if not recorded:
         card.gap()
-        keys = [("r", "continue" if fork.status == "PART" else "resume")]
+        keys = [("r", RESUME_WORDS[fork.status])]
         if fork.work is not None:
             keys.append(("d", "diff"))
         keys.append(("Enter", "transcript"))
         if fork.owed:
             keys.append((".", "settle"))
         card.keys(keys)
+    return card.done()
+
+
+RESUME_WORDS: Final = {
+    "FAIL": "retry", "PART": "continue", "INTR": "resume", "ABRT": "resume", "DONE": "follow up",
+}  # fmt: skip
+"""What `r` does with a fork in each terminal state."""
+
+
+def slow_card(
+    fork: ForkState, run: RunState, grid: Grid, now_ms: int, *, compact: bool, recorded: bool
+) -> list[Row]:
+    """Return the card of a fork that makes no headway; it says what could be done about it."""
+    slow = fork.slow
+    if slow is None or fork.settled:
+        return []
+    card = Card(grid, "warn", "warn", compact=compact)
+    since: Span = ("muted", clock(now_ms - slow.since_ms))
+    card.field(("warn-strong", "slow"), [("text", clean_line(slow.what))], [since])
+    card.field(("muted", "clock"), [("text", slow_clock_words(slow.clock))])
+    card.field(("muted", "next"), [("muted", "Nothing stops it by itself.")])
+    if not recorded:
+        card.gap()
+        stop = [("K", "stop tool")] if run.tools else []
+        card.keys([("Space", "steer"), *stop, ("x", "abort")])
     return card.done()
 
 

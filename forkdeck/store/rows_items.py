@@ -170,14 +170,15 @@ def _claim_rows(fork: ForkState | None, grid: Grid) -> list[Row]:
     claims = None if fork is None or not fork.settled else fork.claims
     if claims is None:
         return []
-    text = f" {claims.verified} of {claims.checked} claims checked"
-    good = not claims.unverified
-    mark: Span = ("good", grid.glyphs.good) if good else ("warn", "!")
-    spans: list[Span] = [("text", " " * grid.indent), mark, ("muted", text)]
-    rows = [Row(flush_right_tail(spans, grid))]
+    pad: Span = ("text", " " * grid.indent)
+    if not claims.unverified:
+        text = f" {claims.verified} of {claims.checked} claims checked"
+        return [Row(flush_right_tail([pad, ("good", grid.glyphs.good), ("muted", text)], grid))]
+    missing = claims.checked - claims.verified
+    head: Span = ("warn", f"! {missing} of {claims.checked} not confirmed")
+    rows = [Row(flush_right_tail([pad, head], grid))]
     for wrong in claims.unverified:
-        line: list[Span] = [("text", clean_line(wrong))]
-        rows += hanging(("warn", "not so"), line, grid, hang=VERB)
+        rows += hanging(("warn", "!"), [("text", clean_line(wrong))], grid, hang=2)
     return rows
 
 

@@ -11,9 +11,11 @@ from forkdeck.model.items import Chunk
 from forkdeck.model.shared_list import SharedList
 from forkdeck.model.state import DeckState, Delay, RunState
 from forkdeck.model.words import TERMINAL
+from forkdeck.store.asking import asks_of
 from forkdeck.store.cells import cut_end
 from forkdeck.store.figures import clock, plural
-from forkdeck.store.rows_cards import ask_card, end_card
+from forkdeck.store.rows_cards import ask_card, end_card, slow_card
+from forkdeck.store.rows_plan import plan_card
 from forkdeck.store.rows_text import TextFlow, clean, clean_line
 from forkdeck.store.rows_tools import VERB, tool_rows, verb_of
 from forkdeck.store.rows_types import BLANK, Grid, Row, Span
@@ -119,7 +121,9 @@ def waiting_note(run: RunState, state: DeckState, now_ms: int) -> str:
         return delay_words(run.delay, now_ms)
     if run.run == PARENT:
         asked = [
-            batch for batch in state.batches.values() if not batch.ended and not batch.background
+            batch
+            for batch in state.batches.values()
+            if not (batch.ended or batch.background or batch.planned)
         ]
         handles = [handle for batch in asked if batch.run == PARENT for handle in batch.handles]
         open_forks = [
@@ -165,13 +169,20 @@ def tail_rows(
     fork = state.forks.get(run.run)
     for text in fork.steering if fork else ():
         pad = ("text", " " * grid.indent)
-        line = cut_end(f"waits for the next tool: {clean_line(text)}", grid.room)
+        line = cut_end(f"steer, waits for the tool to end: {clean_line(text)}", grid.room)
         rows.append(Row((pad, ("note", line))))
     cards: list[Row] = []
-    for ask in state.asks:
-        if ask.run == run.run:
+    for ask in asks_of(state, run.run):
+        if ask.event.plan is None:
             cards += ask_card(ask, state, grid, now_ms, compact=compact, recorded=recorded)
+            continue
+        handle = "" if ask.run == run.run else run.run
+        cards += plan_card(
+            ask, state, grid, now_ms, compact=compact, recorded=recorded, handle=handle
+        )
     if fork is not None:
+        if not cards:
+            cards += slow_card(fork, run, grid, now_ms, compact=compact, recorded=recorded)
         cards += end_card(fork, run, grid, compact=compact, recorded=recorded)
     if cards and rows:
         rows.append(BLANK)

@@ -10,7 +10,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-Zone: TypeAlias = Literal["prompt", "deck", "zoom", "replay", "start", "sessions", "diff", "cost"]
+Zone: TypeAlias = Literal[
+    "prompt", "deck", "zoom", "replay", "start", "sessions", "diff", "cost", "plan",
+    "cache", "notices",
+]  # fmt: skip
 """Where letters mean what; ``prompt`` is the only zone where letters are letters."""
 
 Need: TypeAlias = Literal["", "live", "worktrees"]
@@ -20,9 +23,8 @@ Section: TypeAlias = Literal["move", "needs you", "steer and stop", "results", "
 """Where help lists it."""
 
 _DECKS: frozenset[Zone] = frozenset(("deck", "zoom"))
-_EVERY: frozenset[Zone] = frozenset(
-    ("prompt", "deck", "zoom", "replay", "start", "sessions", "diff", "cost")
-)
+_PAGES: frozenset[Zone] = frozenset(("diff", "cost", "sessions", "plan", "cache", "notices"))
+_EVERY: frozenset[Zone] = _PAGES.union(("prompt", "deck", "zoom", "replay", "start"))
 
 
 def _also(zones: frozenset[Zone], *more: Zone) -> frozenset[Zone]:
@@ -113,7 +115,7 @@ BINDINGS: tuple[Binding, ...] = (
     _b("prompt.newline", "ctrl+j shift+enter", ["prompt"], "new line", "new line", "move",
        rank=20, label="Ctrl+J"),
     _b("zone.deck", "tab", ["prompt"], "deck", "from the prompt to the deck", "move", rank=30),
-    _b("zone.prompt", "tab q", _but(_LETTERS, "diff", "cost", "sessions"), "prompt",
+    _b("zone.prompt", "tab q", _but(_LETTERS, *_PAGES), "prompt",
        "back to the prompt", "move", need="live", rank=10, label="Tab q"),
     _b("prompt.older", "up", ["prompt"], "history", "older prompt, on the first line", "move",
        rank=40),
@@ -127,9 +129,9 @@ BINDINGS: tuple[Binding, ...] = (
     _b("zoom.down", "j down", ["zoom"], "scroll", "one line down, in the zoom", "move",
        label="j ↓"),
     _b("zoom.up", "k up", ["zoom"], "scroll", "one line up, in the zoom", "move", label="k ↑"),
-    _b("list.down", "j down", ["start", "sessions", "diff", "cost"], "move", "next line", "move",
+    _b("list.down", "j down", _also(_PAGES, "start"), "move", "next line", "move",
        rank=15, label="j ↓"),
-    _b("list.up", "k up", ["start", "sessions", "diff", "cost"], "up", "previous line", "move",
+    _b("list.up", "k up", _also(_PAGES, "start"), "up", "previous line", "move",
        label="k ↑"),
     _b("fork.number", _DIGITS, _DECKS, "fork", "fork by number", "move", label="1–9"),
     _b("fork.parent", "0", _DECKS, "parent", "the parent", "move"),
@@ -239,7 +241,17 @@ BINDINGS: tuple[Binding, ...] = (
     _b("start.sessions", "/", ["start"], "search", "all sessions, with search", "move",
        rank=29),
     _b("sessions.search", "/", ["sessions"], "search", "search the list", "move", rank=29),
-    # --- cost
+    # --- launch plan
+    _b("plan.launch", "enter y", ["plan"], "launch", "launch the planned forks", "needs you",
+       need="live", rank=10, label="Enter y"),
+    _b("plan.refuse", "-", ["plan"], "refuse", "refuse; nothing has started", "needs you",
+       need="live", rank=12),
+    _b("plan.reason", "_", ["plan"], "say why", "refuse and say why", "needs you", need="live",
+       rank=13),
+    _b("plan.leave", "x", ["plan"], "leave out", "leave this fork out", "needs you", need="live",
+       rank=14),
+    # --- cost and cache
+    _b("cache.open", "enter", ["cache"], "zoom", "zoom into the run", "move", rank=20),
     _b("cost.open", "enter", ["cost"], "zoom", "zoom into the run", "move", rank=20),
     _b("cost.copy", "c", ["cost"], "copy as CSV", "copy the table as CSV", "results", rank=30),
     # --- anywhere
@@ -326,7 +338,7 @@ def footer_keys(
 
 _FOOTER_LABELS = {
     "move.down": "j k", "list.down": "j k", "zone.prompt": "Tab", "zoom.toggle": "Enter",
-    "diff.apply": "Enter",
+    "diff.apply": "Enter", "plan.launch": "Enter",
 }  # fmt: skip
 
 

@@ -14,6 +14,7 @@ from forkdeck.errors import UsageError
 from forkdeck.model.ids import is_handle
 from forkdeck.model.intents import (
     AbortFork,
+    CompactParent,
     Intent,
     RunShell,
     SendPrompt,
@@ -108,20 +109,27 @@ def _fork(rest: str) -> Outcome:
 
 
 def _count(value: str) -> int:
-    if not value.isdecimal() or not 1 <= int(value) <= MAX_FORKS:
+    if not 1 <= _number(value) <= MAX_FORKS:
         raise UsageError(
             f"--n is a number of forks, not {value or 'nothing'!r}.", f"Use 1 to {MAX_FORKS}."
         )
-    return int(value)
+    return _number(value)
 
 
-_SEEDS = ("before_call", "placeholder", "none")
+def _number(text: str) -> int:
+    """Return a number of at most four digits; 0 for anything else."""
+    return int(text) if text.isdecimal() and len(text) <= 4 else 0
+
+
+_SEEDS = ("before_call", "placeholder", "completed_turns", "turns:N", "none")
 
 
 def _seed(value: str) -> str:
-    if value not in _SEEDS:
+    kind, _, count = value.partition(":")
+    turns = kind == "turns" and _number(count) > 0
+    if not turns and value not in _SEEDS[:3] + _SEEDS[4:]:
         raise UsageError(f"There is no seed {value!r}.", f"Use one of {', '.join(_SEEDS)}.")
-    return value
+    return f"turns:{int(count)}" if turns else value
 
 
 def _abort(rest: str) -> Outcome:
@@ -181,7 +189,23 @@ COMMANDS: tuple[Command, ...] = (
         run=_mode,
         choices=MODES,
     ),
+    Command(
+        name="plan", args="", help="the launch that waits for a yes, in full",
+        run=_no_argument("plan"),
+    ),
+    Command(
+        name="compact", args="[HINT]", help="replace older messages by a summary; a new prefix",
+        run=lambda rest: CompactParent(hint=rest),
+    ),
     Command(name="cost", args="", help="cost and cache of every run", run=_no_argument("cost")),
+    Command(
+        name="cache", args="", help="the shared prefix of every run: read, missed, and why",
+        run=_no_argument("cache"),
+    ),
+    Command(
+        name="notices", args="", help="everything this session has said",
+        run=_no_argument("notices"),
+    ),
     Command(
         name="theme", args="[NAME]", help="another theme, or the next one",
         run=_with_argument("theme"),
@@ -236,6 +260,12 @@ def interpret(text: str) -> Outcome:
         hint = f"Did you mean /{near[0]}?" if near and name else "Type / to see the commands."
         raise UsageError(f"There is no command /{name}.", hint)
     return command_entry.run(rest.strip())
+
+
+def runs_alone(command: str) -> bool:
+    """Tell whether a command such as ``/cost`` takes no argument, so that it can run at once."""
+    entry = _BY_NAME.get(command.removeprefix("/"))
+    return entry is not None and not entry.args
 
 
 def completions(

@@ -16,6 +16,9 @@ ZONES: tuple[tuple[str, tuple[Zone, ...]], ...] = (
     ("zoom", ("zoom",)),
     ("diff", ("diff",)),
     ("cost", ("cost",)),
+    ("plan", ("plan",)),
+    ("cache", ("cache",)),
+    ("notices", ("notices",)),
     ("replay", ("replay", "deck")),
     ("start", ("start",)),
     ("sessions", ("sessions",)),
@@ -27,9 +30,11 @@ _SECTIONS: tuple[Section, ...] = (
 )  # fmt: skip
 
 _STATES: tuple[tuple[str, str, str], ...] = (
+    ("PLAN", "muted", "waits for your yes"),
     ("QUE", "muted", "waits for a place"), ("START", "muted", "setting up"),
     ("WAIT", "muted", "cache, 429, network"), ("RUN", "live", "working"),
-    ("ASK", "chip-ask", "needs an answer"), ("STOP", "muted", "stopping"),
+    ("ASK", "chip-ask", "needs an answer"), ("SLOW", "warn-strong", "no headway"),
+    ("STOP", "muted", "stopping"),
     ("SAVE", "muted", "saving its work"), ("NEW", "good-strong", "report to read"),
     ("DONE", "muted", "read, settled"), ("PART", "warn-strong", "hit a limit"),
     ("FAIL", "bad-strong", "error, all kept"), ("ABRT", "muted", "you stopped it"),
@@ -177,7 +182,6 @@ def _states(width: int, *, ascii_: bool) -> list[Row]:
     for start in range(0, len(_STATES), columns):
         spans: list[Span] = []
         for word, style, text in _STATES[start : start + columns]:
-            glyph = badge(word, ascii_only=ascii_).glyph
             glyph = badge(word, ascii_only=ascii_).glyph
             shown = f" {glyph} {word} " if style == "chip-ask" else f" {glyph} {word}"
             spans += [(style, shown), ("text", " " * (9 - len(shown))),

@@ -299,7 +299,8 @@ def test_output_keeps_characters_whole() -> None:
 
 
 def test_a_full_disk_is_said_not_raised(tmp_path: Path) -> None:
-    output = Output(tmp_path / "missing" / "out")
+    (tmp_path / "file").touch()
+    output = Output(tmp_path / "file" / "out")
     output.write(output.feed(b"x" * 100_000))
     assert output.trouble
     assert output.spill is None

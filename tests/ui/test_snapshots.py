@@ -36,6 +36,8 @@ class Shot(NamedTuple):
     can_start: bool = True
     act: str = ""
     ascii_only: bool = False
+    scene: str = ""
+    """A scene of its own instead of so many forks."""
 
 
 SHOTS = (
@@ -54,6 +56,13 @@ SHOTS = (
     Shot("replay", 8, M, replay=True),
     Shot("deck-3-light", 3, M, ("tab",), theme="forkdeck-light"),
     Shot("deck-8-ascii", 8, S, ("tab",), ascii_only=True),
+    Shot("plan-card", 4, M, scene="planned"),
+    Shot("plan", 4, M, ("tab",), act="plan", scene="planned"),
+    Shot("cache", 4, M, ("tab", "4"), act="cache", scene="troubled"),
+    Shot("slow", 4, M, ("tab", "1"), scene="troubled"),
+    Shot("slow-small", 4, S, scene="troubled"),
+    Shot("zoom-near-limit", 4, M, ("tab", "2", "z"), scene="troubled"),
+    Shot("claims", 4, M, ("tab", "3", "z"), scene="troubled"),
 )
 
 
@@ -70,7 +79,10 @@ def _app(shot: Shot, clock: FakeClock) -> ForkDeckApp:
     if shot.forks is None:
         factory = FakeFactory(can_start=shot.can_start)
         return app_of(factory=factory, clock=clock, theme=shot.theme)
-    script = scenes.deck(shot.forks) if shot.forks else scenes.empty()
+    if shot.scene:
+        script = {"planned": scenes.planned, "troubled": scenes.troubled}[shot.scene]()
+    else:
+        script = scenes.deck(shot.forks) if shot.forks else scenes.empty()
     deck: Deck = FakeDeck(script.events, replay=shot.replay)
     start = StartRequest("replay", "x") if shot.replay else None
     return app_of(deck, clock=clock, start=start, theme=shot.theme, ascii_only=shot.ascii_only)

@@ -7,10 +7,14 @@ from decimal import Decimal
 from forkdeck.model.events import Event
 from forkdeck.model.events.fork import (
     BatchAdmitted,
+    ClaimsChecked,
     ForkDelayed,
     ForkEnded,
     ForkQueued,
+    ForkSlowed,
     ForkStarted,
+    ForkSteered,
+    LimitNeared,
 )
 from forkdeck.model.events.session import HeadRecorded, SessionOpened
 from forkdeck.model.events.step import (
@@ -25,6 +29,7 @@ from forkdeck.model.events.tool import ApprovalAsked, ToolEnded, ToolStarted
 from forkdeck.model.events.turn import MessageAdded, TurnStarted
 from forkdeck.model.events.work import WorkSaved, WorktreeChanged, WorktreeCreated
 from forkdeck.model.ids import PARENT
+from forkdeck.model.launching import LaunchPlan, PlannedFork
 from forkdeck.model.raw import to_raw
 from forkdeck.model.state import EMPTY, DeckState
 from forkdeck.model.usage import Usage
@@ -299,3 +304,100 @@ def _others(script: Script, begun: list[str]) -> None:
             script.add(StreamOpened(run=handle, message_id="m", ttft_ms=200))
             script.add(TextStreamed(run=handle, index=0, text="Three pages promise eight tries; "))
             script.add(TextStreamed(run=handle, index=0, text="the policy says five. I chan"))
+
+
+TASKS = (
+    "List every retry site with evidence.",
+    "One helper in src/io/retry.py, with tests.\nKeep the public signature.",
+    "Retry behaviour of pool and session.",
+    "Correct every page that promises eight tries.",
+)
+
+
+def launch_plan(*, priced: bool = True) -> LaunchPlan:
+    """The plan of four forks; the second one writes."""
+    return LaunchPlan(
+        forks=tuple(
+            PlannedFork(handle=f"f{n}", name=NAMES[n - 1], task=TASKS[n - 1], write=n == 2)
+            for n in range(1, 5)
+        ),
+        prefix_tokens=41_200, warm=False, cold_why="its last use is more than five minutes ago",
+        low_usd="0.23" if priced else None, likely_usd="0.31" if priced else None,
+        high_usd="0.53" if priced else None, base_commit="4f2c9a1b22", dirty_files=2,
+        isolation=("read-only", "worktree"), seeds=("before_call",), max_concurrency=4,
+        limits=("each fork 40 turns, 900 s", "the session $5.00"),
+    )  # fmt: skip
+
+
+def planned(*, tool: str = "fork_join", priced: bool = True) -> Script:
+    """A launch of four forks that waits for a yes."""
+    script = Script().opened().parent_talk()
+    plan = launch_plan(priced=priced)
+    handles = tuple(fork.handle for fork in plan.forks)
+    script.add(
+        BatchAdmitted(
+            batch="b1", tool=tool, call="x", handles=handles, max_concurrency=4,  # type: ignore[arg-type]
+            prefix_tokens=41_200, plan=plan, planned=True, base_commit="4f2c9a1b22",
+        )
+    )  # fmt: skip
+    for index, fork in enumerate(plan.forks):
+        script.add(
+            ForkQueued(
+                run=fork.handle, batch="b1", index=index, name=fork.name, task=fork.task,
+                seed="before_call", from_run=PARENT, depth=1, write=fork.write, planned=True,
+            )
+        )  # fmt: skip
+    return script.add(
+        ApprovalAsked(
+            run=PARENT, request="plan1", call="x", tool=tool, argument="4 forks\nand more",
+            cwd="/home/me/sample", rule="such a launch usually costs $0.31", plan=plan,
+        )
+    )  # fmt: skip
+
+
+def troubled() -> Script:
+    """Four forks: 1 repeats a call, 2 is near a limit and steered, 3 has a doubtful report."""
+    script = Script().opened().parent_talk().batch(4).started("f1", "f2", "f3", "f4")
+    script.at_ms += 90_000
+    for handle in ("f1", "f2"):
+        script.add(RequestSent(run=handle, attempt=1, prefix_sha256="a", positions=60))
+        script.answered("I look at it.", handle, calls=1)
+    for _ in range(3):
+        script.tool("f1", "bash", "pytest -k net", "1 failed", status="error", content="1 failed")
+    script.used("f1", 40_000, 1_900, 300, "0.06")
+    since = script.at_ms
+    script.at_ms += 70_000
+    script.running("f1", "bash", "pytest -k net")
+    script.add(
+        ForkSlowed(
+            run="f1", clock="repeats", since_ms=since, what="bash pytest -k net called 4 times"
+        )
+    )
+    files = (FileChange(path="src/io/retry.py"), FileChange(path="notes.md"))
+    script.tool("f2", "edit", "src/io/retry.py", path="src/io/retry.py", added=30, removed=4)
+    script.tool("f2", "edit", "src/io/retry.py", path="src/io/retry.py", added=11, removed=2)
+    script.add(WorktreeChanged(run="f2", files=files))
+    script.used("f2", 40_000, 1_900, 300, "0.33")
+    script.add(LimitNeared(run="f2", limit="budget", of="$0.40", share=0.83))
+    script.add(ForkSteered(run="f2", text="Leave notes.md alone."))
+    script.running("f2", "bash", "pytest -q tests/io")
+    script.used("f3", 40_000, 1_900, 300, "0.09")
+    script.add(
+        ClaimsChecked(
+            run="f3", checked=3, verified=1,
+            unverified=(
+                "names src/http/pool.py, which does not exist",
+                "says `pytest -q` passed, but it ended with exit 1",
+            ),
+        )
+    )  # fmt: skip
+    script.add(ForkEnded(run="f3", outcome="done", reason="end_turn", report=REPORT))
+    script.used("f4", 0, 41_000, 300, "0.06", "MISS")
+    script.add(
+        CacheJudged(
+            run="f4", verdict="MISS", read_tokens=0, expected_tokens=41_200, first_step=True,
+            written_tokens=41_000, fresh_tokens=300, difference='system block 2: "effort: high"',
+        )
+    )  # fmt: skip
+    script.add(ClaimsChecked(run="f4", checked=3, verified=3))
+    return script.add(ForkEnded(run="f4", outcome="done", reason="end_turn", report=REPORT))

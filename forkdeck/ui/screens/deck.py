@@ -63,7 +63,7 @@ class DeckScreen(DeckKeys, DeckActs, DeckTalk):
         self.plan = None
         self.flush = Flush(urgent=True)
         self.message = None
-        self.leader = False
+        self.leader, self.led = False, None
         self.asked_to_settle = set()
         self.body = DeckBody()
         self.title_line = TitleLine(id="title")
@@ -176,8 +176,9 @@ class DeckScreen(DeckKeys, DeckActs, DeckTalk):
         card = pane is not None and pane.card_visible
         keys = ask is not None and not (card or self.in_prompt or self.replaying)
         self.strip.update_state(state, now_ms, keys=keys, ask=None if self.in_prompt else ask,
-                                typing=self.in_prompt, trouble=self.trouble(),
-                                message=self.message)  # fmt: skip
+                                typing=self.in_prompt,
+                                selected=None if self.replaying else self.view.selected,
+                                trouble=self.trouble(), message=self.message)  # fmt: skip
         if self.strip.display != self.strip.wanted:
             self.strip.display = self.strip.wanted
         self.box.show_facts(self._facts(state))
@@ -301,7 +302,9 @@ class DeckScreen(DeckKeys, DeckActs, DeckTalk):
         request = "" if ask is None else ask.event.request
         strip = bool(request) and self.strip.shows_whole == request
         shown = request if request and (pane is not None or strip) else None
-        read = ask is not None and not hides_some(ask.event.argument)
+        read = ask is not None and (
+            ask.event.plan is not None or not hides_some(ask.event.argument)
+        )
         whole = strip or (read and pane is not None and pane.card_visible)
         self.guard.showing(shown, self.now_ms(), whole=whole)
         handle = self.fork
@@ -328,8 +331,17 @@ class DeckScreen(DeckKeys, DeckActs, DeckTalk):
     # --- keys
 
     def _holds(self, event: events.Key) -> bool:
-        """Keys the prompt leaves to the screen: what follows Ctrl+X, and ↑ for a queued prompt."""
+        """Keys the prompt leaves to the screen: what follows Ctrl+X, and ↑ for a queued prompt.
+
+        The leader is taken here: bubbling up, it would be overtaken by the key after it.
+        """
         if self.leader:
+            self.leader, self.led = False, event
+            return True
+        if event.key == "ctrl+x" and not self.area.selected_text:
+            self.do_leader()
+            self.guard.key_came(self.now_ms())
+            event.stop()
             return True
         return event.key == "up" and self.take_back()
 
@@ -355,6 +367,10 @@ class DeckScreen(DeckKeys, DeckActs, DeckTalk):
         self.select(event.run)
         if self.in_prompt:
             self.focus_deck()
+
+    async def on_deck_body_asked(self, event: DeckBody.Asked) -> None:
+        """A click on a fact that stands for an action."""
+        await self.act(event.action)
 
     def on_prompt_area_typed(self, event: PromptArea.Typed) -> None:
         """The prompt's rows may have changed the body's height."""

@@ -23,7 +23,7 @@ from forkdeck.model.state import Ask, ForkState, UndoEntry
 from forkdeck.model.words import Answer
 from forkdeck.store import selectors
 from forkdeck.store.figures import plural
-from forkdeck.store.rows_cards import visible_escapes
+from forkdeck.store.rows_cards import RESUME_WORDS, visible_escapes
 from forkdeck.ui.commands import MODES
 from forkdeck.ui.prompt import Purpose
 from forkdeck.ui.screens.deck_base import DeckBase
@@ -152,7 +152,9 @@ class DeckActs(DeckBase):
         elif not self.state.forks[handle].settled:
             self.say("it is at work: i steers it")
         else:
-            hint = f"Continue {self.state.forks[handle].name}: Enter alone resumes it"
+            fork = self.state.forks[handle]
+            word = RESUME_WORDS.get(fork.status, "resume")
+            hint = f"{word.capitalize()} {fork.name}, with a message or Enter alone"
             self.focus_prompt(Purpose("resume", handle, hint))
 
     def do_fork_new(self) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from textual import events
 from textual.reactive import reactive
 from textual.screen import Screen
 
@@ -18,7 +19,7 @@ from forkdeck.model.intents import Intent, IntentResult
 from forkdeck.model.ports import Deck
 from forkdeck.model.state import EMPTY, Ask, DeckState
 from forkdeck.model.words import Severity
-from forkdeck.store import selectors
+from forkdeck.store.asking import shown_ask
 from forkdeck.ui.approvals import AnswerGuard
 from forkdeck.ui.bindings import Zone
 from forkdeck.ui.flush import Flush, Flusher
@@ -66,6 +67,9 @@ class DeckBase(Keyed, Screen[None], inherit_bindings=False):
     flush: Flush
     message: tuple[str, Severity] | None
     leader: bool
+    """Whether the next key follows Ctrl+X."""
+    led: events.Key | None
+    """The key that followed it, on its way up from the prompt."""
     asked_to_settle: set[tuple[str, int | None]]
 
     # --- where we are
@@ -114,7 +118,7 @@ class DeckBase(Keyed, Screen[None], inherit_bindings=False):
     @property
     def shown_ask(self) -> Ask | None:
         """The request of the selected run."""
-        return selectors.open_ask(self.state, self.view.selected)
+        return shown_ask(self.state, self.view.selected)
 
     # --- saying and doing
 

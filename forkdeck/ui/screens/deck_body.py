@@ -44,6 +44,13 @@ class DeckBody(Container, can_focus=True):
             super().__init__()
             self.run = run
 
+    class Asked(Message):
+        """Something was clicked that stands for an action of the screen."""
+
+        def __init__(self, action: str) -> None:
+            super().__init__()
+            self.action = action
+
     def __init__(self) -> None:
         super().__init__(id="body")
         self.parent_pane = Pane(PARENT, id="parent")
@@ -190,9 +197,11 @@ class DeckBody(Container, can_focus=True):
             if handle:
                 self.post_message(self.Picked(handle))
         elif widget is self.facts and self._plan is not None and self._plan.zoomed:
-            run = self.facts.run_at(event.y)
+            run, action = self.facts.run_at(event.y), self.facts.action_at(event.y)
             if run:
                 self.post_message(self.Picked(run))
+            elif action:
+                self.post_message(self.Asked(action))
         elif isinstance(widget, Pane):
             if self.screen.get_selected_text():
                 # The end of a drag: the text stays selected for the copy key.

@@ -19,7 +19,8 @@ class DeckKeys(DeckMoves):
     async def on_key(self, event: events.Key) -> None:
         """Do what the key means in this zone."""
         key = key_of(event)
-        handled = await self._lead(key) if self.leader else await self._plain(event, key)
+        led = self.leader or event is self.led
+        handled = await self._lead(key) if led else await self._plain(event, key)
         if handled:
             event.stop()
         if self.is_attached:
@@ -27,7 +28,7 @@ class DeckKeys(DeckMoves):
             self.flusher.key()
 
     async def _lead(self, key: str) -> bool:
-        self.leader = False
+        self.leader, self.led = False, None
         action = LEADER.get(key)
         if action is None:
             self.say("Ctrl+X is followed by 1–9, 0, w or x")

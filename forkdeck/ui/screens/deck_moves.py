@@ -8,6 +8,7 @@ from decimal import Decimal
 from forkdeck.model.ids import PARENT, handle_number
 from forkdeck.model.state import DeckState
 from forkdeck.store import selectors
+from forkdeck.store.asking import plan_ask
 from forkdeck.ui.layout import DENSITIES
 from forkdeck.ui.prompt import Purpose
 from forkdeck.ui.screens.deck_base import SORTS, DeckBase
@@ -215,8 +216,15 @@ class DeckMoves(DeckBase):
 
     # --- zoom and peek
 
+    def do_plan(self) -> None:
+        """Show the launch that waits for a yes."""
+        raise NotImplementedError
+
     def do_zoom_toggle(self) -> None:
-        """Zoom into the selected run, or out."""
+        """Zoom into the selected run, or out; of a planned fork, its plan is what there is."""
+        if not self.view.zoomed and self.fork and plan_ask(self.state, self.fork):
+            self.do_plan()
+            return
         self.view.zoomed = not self.view.zoomed
         self.area.turn_to(self.prompt_purpose())
         self.replan()

@@ -21,13 +21,16 @@ from forkdeck.model.intents import (
 )
 from forkdeck.store import selectors
 from forkdeck.ui import formats
-from forkdeck.ui.commands import Outcome, UiAction, completions, interpret
+from forkdeck.ui.commands import Outcome, UiAction, completions, interpret, runs_alone
 from forkdeck.ui.editor import edit
 from forkdeck.ui.prompt import PARENT as TO_PARENT
 from forkdeck.ui.prompt import PromptArea, Purpose
+from forkdeck.ui.screens.cache import CacheScreen
 from forkdeck.ui.screens.cost import CostScreen
 from forkdeck.ui.screens.deck_moves import DeckMoves
 from forkdeck.ui.screens.deck_replay import DeckReplay
+from forkdeck.ui.screens.notices import NoticesScreen
+from forkdeck.ui.screens.plan import PlanScreen
 from forkdeck.ui.screens.trust import TrustScreen
 
 _COMPLETIONS = 20
@@ -160,6 +163,31 @@ class DeckTalk(DeckMoves, DeckReplay):
         """Cost and cache by run."""
         self.deck_app.push_screen(CostScreen(self.deck, self.zoom_into))
 
+    def do_cache(self) -> None:
+        """The shared prefix by run: what was read of it, and why not all."""
+        self.deck_app.push_screen(CacheScreen(self.deck, self.zoom_into, self.view.selected))
+
+    def do_notices(self) -> None:
+        """Everything the session has said."""
+        self.deck_app.push_screen(NoticesScreen(self.deck))
+
+    def do_plan(self) -> None:
+        """The launch that waits for a yes: the selected run's, else the oldest."""
+        plans = [ask for ask in self.state.asks if ask.event.plan is not None]
+        ask = self.shown_ask
+        if ask is None or ask.event.plan is None:
+            ask = plans[0] if plans else None
+        if ask is None:
+            self.say("no launch waits for a yes")
+            return
+        self.deck_app.push_screen(
+            PlanScreen(self.deck, ask, submit=self.submit, reason=self._refuse_plan,
+                       selected=self.view.selected)
+        )  # fmt: skip
+
+    def _refuse_plan(self, request: str) -> None:
+        self.focus_prompt(Purpose("reason", request, "Why not? The model reads it"))
+
     def do_trust(self) -> None:
         """The project's files, and whether to trust them."""
         self.deck_app.push_screen(TrustScreen(lambda: self.submit(TrustProject())))
@@ -185,8 +213,8 @@ class DeckTalk(DeckMoves, DeckReplay):
         self.area.put(text)
 
     def put_command(self, command: str) -> None:
-        """Begin a command in the prompt, as the palette does."""
-        if self.replaying:
+        """Begin a command in the prompt, as the palette does; one without arguments runs."""
+        if self.replaying or runs_alone(command):
             self.run_worker(self._to_parent(command), group="screens")
             return
         self.focus_prompt(TO_PARENT)

@@ -16,7 +16,7 @@ from forkdeck.errors import UsageError
 from forkdeck.model.intents import SendPrompt
 from forkdeck.model.ports import SessionSummary, StartFacts
 from forkdeck.ui.bindings import Zone, footer_keys
-from forkdeck.ui.commands import UiAction, completions, interpret
+from forkdeck.ui.commands import UiAction, completions, interpret, runs_alone
 from forkdeck.ui.editor import edit
 from forkdeck.ui.keyboard import Keyed, key_of
 from forkdeck.ui.lines import line, outside
@@ -161,8 +161,11 @@ class StartScreen(Keyed, Screen[None], inherit_bindings=False):
 
     async def on_prompt_area_sent(self, event: PromptArea.Sent) -> None:
         """The first message opens the deck; a command acts here."""
+        await self._sent(event.text)
+
+    async def _sent(self, typed: str) -> None:
         try:
-            outcome = interpret(event.text)
+            outcome = interpret(typed)
         except UsageError as error:
             self.say(f"{error.what} {error.remedy}")
             return
@@ -171,10 +174,10 @@ class StartScreen(Keyed, Screen[None], inherit_bindings=False):
                 self.say("That needs an open session: type a prompt to begin one.")
             return
         if self.facts is not None and not self.facts.can_start:
-            self.box.area.put(event.text)
+            self.box.area.put(typed)
             self.say(self.facts.missing.partition("\n")[0] or "There is no key for a live session.")
             return
-        text = event.text if isinstance(outcome, SendPrompt) else ""
+        text = typed if isinstance(outcome, SendPrompt) else ""
         self.deck_app.open_live(text, None if text else outcome)
 
     # --- keys
@@ -246,7 +249,10 @@ class StartScreen(Keyed, Screen[None], inherit_bindings=False):
         self.box.area.put(text)
 
     def put_command(self, command: str) -> None:
-        """Begin a command in the prompt, as the palette does."""
+        """Begin a command in the prompt, as the palette does; one without arguments runs."""
+        if runs_alone(command):
+            self.run_worker(self._sent(command), group="screens")
+            return
         self.box.area.focus()
         self.box.area.put(f"{command} ")
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from forkdeck.model.state import DeckState
+from forkdeck.model.state import DeckState, RunState
 from forkdeck.store import selectors
 from forkdeck.store.cells import cell_width, cut_end, fit
 from forkdeck.store.figures import plural
+from forkdeck.store.flags import flags_of, reason_words, slow_words
 from forkdeck.store.rows_live import delay_words
 from forkdeck.store.rows_text import clean_line
 from forkdeck.ui.widgets.line_widget import LineWidget, Spans, badge_spans, between, width_of
@@ -26,6 +27,9 @@ from forkdeck.ui.widgets.pane_header import (
 
 GROUPED_FROM = 13
 """From so many forks on the rows stand in groups, under a heat strip."""
+
+_ACTIVITY = 12
+"""Cells that what a fork does keeps beside its flags."""
 
 WORDS_FROM = 44
 """Below this width a row has no room for the state's word; its glyph stays."""
@@ -68,11 +72,18 @@ def activity_spans(state: DeckState, handle: str, now_ms: int) -> Spans:
         changed = f", {plural(len(fork.files), 'file')} changed" if fork.files else ""
         return [("muted", f"report {words}{changed}")]
     if fork.settled:
-        return [("muted", clean_line(fork.reason) or "no reason was given")]
+        return [("muted", reason_words(fork, run) or "no reason was given")]
+    if fork.slow is not None and fork.status not in ("STOP", "SAVE"):
+        return [("warn", clean_line(slow_words(fork, now_ms)))]
     if run is not None and run.delay is not None:
         return [("muted", delay_words(run.delay, now_ms))]
     if fork.status in ("QUE", "PLAN"):
-        return [("muted", "waits for a place")]
+        words = f"planned: {fork.task}" if fork.status == "PLAN" else "waits for a place"
+        return [("muted", clean_line(words))]
+    return _at_work(state, handle, run)
+
+
+def _at_work(state: DeckState, handle: str, run: RunState | None) -> Spans:
     found = selectors.activity(state, handle)
     if run is not None and run.stream and found.verb in ("writes", "thinks"):
         said = selectors.partial_text(run)[-200:].rstrip().rsplit("\n", 1)[-1]
@@ -115,8 +126,21 @@ def fork_row(
     left += [(style, fitted_name(state, handle, name)), ("text", "  ")]
     right = metric_spans(state, handle, now_ms, columns)
     room = width - 1 - width_of(left) - width_of(right)
+    flags = flag_spans(state, handle, room - _ACTIVITY)
+    room -= width_of(flags)
     left += _cut_spans(activity_spans(state, handle, now_ms), max(0, room - 1))
-    return between(left, right, width)
+    return between(left, [*flags, *right], width)
+
+
+def flag_spans(state: DeckState, handle: str, room: int) -> Spans:
+    """Return a fork's flags, each with a gap before it, as many as `room` cells take."""
+    spans: Spans = []
+    for text, warns in flags_of(state, handle):
+        shown = f"  {clean_line(text)}"
+        if width_of(spans) + cell_width(shown) > room:
+            break
+        spans.append(("warn" if warns else "muted", shown))
+    return spans
 
 
 def _cut_spans(spans: Spans, room: int) -> Spans:
@@ -247,14 +271,17 @@ def tile_lines(
     doing = activity_spans(state, handle, now_ms)
     last = ""
     run = state.runs.get(handle)
-    if run is not None and run.stream:
+    if run is not None and run.stream and state.forks[handle].slow is None:
         doing = [("muted", doing[0][1].strip())]
     if run is not None:
         said = selectors.partial_text(run).strip()
         last = clean_line(said[-400:].rsplit("\n", 1)[-1])
     room = max(4, width - 6)
     del widget
+    flags = flag_spans(state, handle, room - _ACTIVITY)
+    doing = _cut_spans(doing, room - width_of(flags))
+    gap = room - width_of(doing) - width_of(flags)
     return [
-        [("text", "    "), *_cut_spans(doing, room)],
+        [("text", "    "), *doing, ("text", " " * gap), *flags],
         [("text", "    "), ("note", fit(last, room))],
     ]

@@ -36,6 +36,8 @@ class Fact(NamedTuple):
     """The row of a fork; drawn selected when it is the widget's."""
     lead: Spans = []
     """Spans before the label."""
+    action: str = ""
+    """What a click on it does: an action of the screen."""
 
 
 class Section(NamedTuple):
@@ -63,10 +65,15 @@ class Facts(LineWidget):
         self._sections: tuple[Section, ...] = ()
         self._rows: list[tuple[Spans, str, str]] = []
         self._handles: dict[int, str] = {}
+        self._actions: dict[int, str] = {}
 
     def run_at(self, y: int) -> str:
         """Return the fork whose row is at `y`, or an empty string; for the mouse."""
         return self._handles.get(y, "")
+
+    def action_at(self, y: int) -> str:
+        """Return the action of the row at `y`, or an empty string; for the mouse."""
+        return self._actions.get(y, "")
 
     def update_sections(self, sections: Sequence[Section], *, selected: str = "") -> None:
         """Show these sections; paints the rows that differ."""
@@ -95,7 +102,7 @@ class Facts(LineWidget):
 
     def _lay(self, width: int) -> list[tuple[Spans, str, str]]:
         rows: list[tuple[Spans, str, str]] = []
-        self._handles = {}
+        self._handles, self._actions = {}, {}
         for section in self._sections:
             if rows:
                 rows.append(([], "", ""))
@@ -112,6 +119,8 @@ class Facts(LineWidget):
                 chosen = bool(fact.handle) and fact.handle == self.selected
                 if fact.handle:
                     self._handles[len(rows)] = fact.handle
+                if fact.action:
+                    self._actions[len(rows)] = fact.action
                 spans = self._fact(fact, width, column, room)
                 rows.append((spans, "selected" if chosen else "", "rest" if chosen else ""))
         return rows

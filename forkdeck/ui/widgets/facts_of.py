@@ -8,7 +8,11 @@ from __future__ import annotations
 
 from decimal import Decimal
 
+from msgspec.structs import replace
+
 from forkdeck.model.state import DeckState, ForkState, RunState
+from forkdeck.model.usage import Usage
+from forkdeck.model.work import FileChange
 from forkdeck.store import selectors
 from forkdeck.store.cells import cut_path
 from forkdeck.store.rows_live import delay_words
@@ -50,6 +54,7 @@ def cache_facts(run: RunState) -> Section | None:
             facts.append(Fact(f"first difference: {clean_line(cache.difference)}", style="warn"))
     if run.head is not None:
         facts.append(Fact("head", [("muted", clean_line(run.head.sha256)[:8])]))
+    facts.append(Fact("/cache", [("muted", "explains")], style="key", action="cache"))
     return Section("cache", tuple(facts), right)
 
 
@@ -64,6 +69,10 @@ def limit_facts(fork: ForkState, run: RunState, now_ms: int) -> Section | None:
     if context and run.context_tokens is not None:
         text = f"{formats.tokens(run.context_tokens)} of {formats.window(context)}"
         facts.append(Fact("context", _figure(text), run.context_tokens / context, limit=True))
+    if fork.budget_tokens:
+        counted = usage_counted(run.usage)
+        text = f"{formats.tokens(counted)} of {formats.window(fork.budget_tokens)}"
+        facts.append(Fact("tokens", _figure(text), counted / fork.budget_tokens, limit=True))
     if fork.timeout_s and fork.started_at_ms is not None:
         age = (fork.ended_at_ms or now_ms) - fork.started_at_ms
         text = f"{formats.duration(age)} of {formats.duration(int(fork.timeout_s * 1000))}"
@@ -76,12 +85,38 @@ def limit_facts(fork: ForkState, run: RunState, now_ms: int) -> Section | None:
     return Section("limits", tuple(facts)) if facts else None
 
 
+def usage_counted(usage: Usage) -> int:
+    """Return the tokens a budget counts: fresh input, output and cache writes."""
+    written = usage.cache_creation_input_tokens or 0
+    return usage.input_tokens + usage.output_tokens + written
+
+
+def told_files(fork: ForkState, run: RunState | None) -> tuple[FileChange, ...]:
+    """Return a fork's changed files; lines nobody counted yet are taken from its tool calls."""
+    if run is None or all(file.added is not None for file in fork.files):
+        return fork.files
+    lines: dict[str, tuple[int, int]] = {}
+    for item in run.transcript:
+        tool = item.tool
+        if tool is None or tool.path is None or tool.added is None or tool.status != "ok":
+            continue
+        added, removed = lines.get(tool.path, (0, 0))
+        lines[tool.path] = (added + tool.added, removed + (tool.removed or 0))
+    return tuple(
+        replace(file, added=lines[file.path][0], removed=lines[file.path][1])
+        if file.added is None and file.path in lines
+        else file
+        for file in fork.files
+    )
+
+
 def change_facts(state: DeckState, fork: ForkState, width: int) -> Section | None:
     """Return the files a fork changed, and which of them others change too."""
     if not fork.files:
         return None
-    added = [file.added for file in fork.files]
-    removed = [file.removed for file in fork.files]
+    files = told_files(fork, state.runs.get(fork.handle))
+    added = [file.added for file in files]
+    removed = [file.removed for file in files]
     right: Spans = []
     if None not in added and None not in removed:
         right = _lines(sum(a or 0 for a in added), sum(r or 0 for r in removed))
@@ -91,10 +126,10 @@ def change_facts(state: DeckState, fork: ForkState, width: int) -> Section | Non
             _lines(file.added, file.removed),
             style="text",
         )
-        for file in fork.files[:8]
+        for file in files[:8]
     ]
-    if len(fork.files) > 8:
-        facts.append(Fact(f"{len(fork.files) - 8} more"))
+    if len(files) > 8:
+        facts.append(Fact(f"{len(files) - 8} more"))
     facts += [Fact(f"also {names}: {path}", style="warn") for path, names in _overlaps(state, fork)]
     return Section("changes", tuple(facts), right)
 
@@ -147,7 +182,7 @@ def spend_facts(state: DeckState) -> Section | None:
         facts.append(Fact(share=float(total.usd / budget), limit=True))
     facts.append(Fact("parent", _figure(formats.cost(state.parent.cost))))
     forks = [run.cost for name, run in state.runs.items() if name in state.forks]
-    if forks:
+    if any(cost.usd > 0 for cost in forks):
         spent_by_forks = sum((cost.usd for cost in forks), Decimal(0))
         facts.append(Fact("forks", _figure(formats.money(spent_by_forks))))
     saved = selectors.saved_usd(state)

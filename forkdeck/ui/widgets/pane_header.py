@@ -8,6 +8,7 @@ from __future__ import annotations
 from forkdeck.model.state import DeckState, ForkState
 from forkdeck.store import selectors
 from forkdeck.store.cells import cell_width, cut_end, fit
+from forkdeck.store.flags import flags_of
 from forkdeck.store.rows_text import clean_line
 from forkdeck.ui import formats
 from forkdeck.ui.widgets.line_widget import LineWidget, Spans, badge_spans, between, width_of
@@ -106,6 +107,9 @@ def header_spans(
     note = note_of(fork)
     if room - cell_width(shown) >= cell_width(note) + 4:
         left.append(("muted", f"  {note}"))
+    for text, warns in flags_of(state, handle):
+        if width_of(left) + cell_width(text) + 3 + width_of(right) < width:
+            left.append(("warn" if warns else "muted", f"   {clean_line(text)}"))
     if getattr(widget, "kind", "") == "zoom" and fork.worktree is not None:
         left.append(("muted", f"   from {clean_line(fork.worktree.base)[:7]}"))
     return between(left, right, width)

@@ -14,7 +14,9 @@ from forkdeck.model.state import Ask, DeckState
 from forkdeck.model.words import Severity
 from forkdeck.store import selectors
 from forkdeck.store.cells import cut_end
+from forkdeck.store.flags import context_words, slow_words
 from forkdeck.store.rows_cards import ask_keys, same_requests, visible_escapes
+from forkdeck.store.rows_plan import launch_words, price_words
 from forkdeck.store.rows_text import clean_line
 from forkdeck.ui import formats
 from forkdeck.ui.widgets.line_widget import LineWidget, Spans, between, width_of
@@ -146,7 +148,8 @@ class TitleLine(StatusLine):
                 counts += [(found.style, text), ("text", "   " if words else "  ")]
         total = selectors.total_cost(state)
         reported = selectors.total_usage(state).prompt_tokens > 0 or total.usd > 0
-        money: Spans = [("strong", formats.cost(total, known=reported))]
+        money: Spans = [("warn", "! ")] if state.near_limit.startswith("$") else []
+        money.append(("strong", formats.cost(total, known=reported)))
         if state.session.budget_usd is not None:
             money.append(("muted", formats.of_budget("", state.session.budget_usd)[1]))
         if not self.options.costs:
@@ -181,6 +184,7 @@ class AskStrip(StatusLine):
         self._ask: Ask | None = None
         self._message: tuple[str, Severity] | None = None
         self._trouble = ""
+        self._selected: str | None = ""
         self.shows_whole = ""
         """The request whose whole argument stands here beside its answer keys, or empty."""
 
@@ -188,7 +192,10 @@ class AskStrip(StatusLine):
     def wanted(self) -> bool:
         """Whether there is anything to show; the screen hides the row otherwise."""
         state = self._state
-        return bool(self._trouble or self._message or (state is not None and state.asks))
+        if state is None:
+            return bool(self._trouble or self._message)
+        quiet = not (self._trouble or self._message or state.asks)
+        return not quiet or bool(self._standing(state))
 
     def update_state(
         self,
@@ -198,6 +205,7 @@ class AskStrip(StatusLine):
         keys: bool = False,
         ask: Ask | None = None,
         typing: bool = False,
+        selected: str | None = "",
         trouble: str = "",
         message: tuple[str, Severity] | None = None,
     ) -> None:
@@ -210,11 +218,12 @@ class AskStrip(StatusLine):
                 repeated here when its whole argument fits beside them.
             ask: The request of the selected run; None: the oldest is shown.
             typing: Whether letters are letters now, so that ``w`` needs its leader.
+            selected: The run that keys act on; None: a replay, where they act on none.
             trouble: Why the log cannot be written; goes before everything.
             message: What came of the last key; goes before the requests.
         """
         self._state, self._now_ms, self._keys = state, now_ms, keys and ask is not None
-        self._ask, self._typing = ask, typing
+        self._ask, self._typing, self._selected = ask, typing, selected
         self._trouble, self._message = trouble, message
         self.compose_spans()
 
@@ -238,7 +247,33 @@ class AskStrip(StatusLine):
         elif state.asks:
             self._compose_asks(state, width)
         else:
-            self.show_spans([])
+            self.show_spans(between(*(self._standing(state) or ([], [])), width), "warn")
+
+    def _standing(self, state: DeckState) -> tuple[Spans, Spans] | None:
+        """Return what stands here while nobody asks: a full context, slow forks; or None."""
+        if words := context_words(state):
+            return [("text", " "), ("warn-strong", "!"), ("text", f" {words}")], []
+        slow = [
+            fork for name, fork in state.forks.items() if selectors.badge(state, name) == "SLOW"
+        ]
+        if not slow:
+            return None
+        first = min(slow, key=lambda fork: fork.slow.since_ms if fork.slow else 0)
+        left: Spans = [
+            ("text", " "), ("warn-strong", f"{self.badge('SLOW').glyph} {len(slow)} slow"),
+            ("muted", f"   {first.handle[1:]} "), ("text", clean_line(first.name)),
+            ("muted", f"   {clean_line(slow_words(first, self._now_ms))}"),
+        ]  # fmt: skip
+        if self._selected is None:
+            return left, []
+        if first.handle == self._selected and not self._typing:
+            tools = state.runs[first.handle].tools if first.handle in state.runs else ()
+            stop = [("K", "stop tool")] if tools else []
+            return left, key_spans([("Space", "steer"), *stop, ("x", "abort")])
+        if len(first.handle) > 2:
+            return left, []
+        digit = first.handle[1:]
+        return left, key_spans([(f"Ctrl+X {digit}" if self._typing else digit, "goes there")])
 
     def _compose_asks(self, state: DeckState, width: int) -> None:
         oldest = state.asks[0]
@@ -247,8 +282,7 @@ class AskStrip(StatusLine):
         glyph = self.badge("ASK").glyph
         same = same_requests(state, ask)
         head: Spans = [("chip-ask", f" {glyph} {count} ask "), *_who(state, ask, same)]
-        whole = clean_line(visible_escapes(ask.event.argument.replace("\n", "\u21b5 ")))
-        request: Spans = [("muted", f"   {clean_line(ask.event.tool)} "), ("text", whole)]
+        request = _request_spans(ask, state)
         waits: Spans = [("muted", f"oldest waits {formats.duration(self._now_ms - oldest.at_ms)}")]
         onward = [("Ctrl+X w" if self._typing else "w", "next")]
         right: Spans = [*waits, ("text", "   "), *key_spans(onward)]
@@ -272,6 +306,14 @@ class AskStrip(StatusLine):
                 return keys
             keys = [pair for pair in keys if pair[0] != key]
         return keys if width_of(key_spans(keys)) <= room else []
+
+
+def _request_spans(ask: Ask, state: DeckState) -> Spans:
+    plan = ask.event.plan
+    if plan is not None:
+        return [("text", f"   {launch_words(plan, state)}"), ("muted", f"   {price_words(plan)}")]
+    whole = clean_line(visible_escapes(ask.event.argument.replace("\n", "\u21b5 ")))
+    return [("muted", f"   {clean_line(ask.event.tool)} "), ("text", whole)]
 
 
 def _who(state: DeckState, ask: Ask, same: Sequence[Ask]) -> Spans:

@@ -1,0 +1,33 @@
+"""Which open requests concern a run: its own, and the plan of a launch it is part of.
+
+Pure functions over the folded state; used by cards, by the board and by the keys that answer.
+"""
+
+from __future__ import annotations
+
+from forkdeck.model.state import Ask, DeckState
+
+
+def plan_ask(state: DeckState, handle: str) -> Ask | None:
+    """Return the open question about the launch that a planned fork is part of."""
+    fork = state.forks.get(handle)
+    if fork is None or fork.settled or not state.asks:
+        return None
+    for ask in state.asks:
+        plan = ask.event.plan
+        if plan is not None and any(each.handle == handle for each in plan.forks):
+            return ask
+    return None
+
+
+def asks_of(state: DeckState, run: str) -> list[Ask]:
+    """Return the open requests to show with a run, oldest first."""
+    found = [ask for ask in state.asks if ask.run == run]
+    plan = plan_ask(state, run) if state.asks else None
+    return [*found, plan] if plan is not None and plan not in found else found
+
+
+def shown_ask(state: DeckState, run: str) -> Ask | None:
+    """Return the request that an answer on a run is for, or None."""
+    found = asks_of(state, run) if state.asks else []
+    return found[0] if found else None

@@ -1,0 +1,168 @@
+"""The launch plan as a card: what forks would do and cost, before any of them has started.
+
+Called by the row buffer for the pane of the run that asks and for its planned forks. Data comes
+from the plan in the request; what is not known is said, never guessed.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Final
+
+from forkdeck.model.launching import LaunchPlan
+from forkdeck.model.state import Ask, DeckState
+from forkdeck.store.card import Card
+from forkdeck.store.cells import cell_width, cut_end, fit
+from forkdeck.store.figures import clock, money, plural, tokens
+from forkdeck.store.rows_cards import ask_keys
+from forkdeck.store.rows_text import clean_line
+from forkdeck.store.rows_types import Grid, Row, Span
+
+_FORKS: Final = 6
+_FORKS_COMPACT: Final = 2
+_TASK_LINES: Final = 12
+
+
+def kept_forks(plan: LaunchPlan, state: DeckState) -> list[str]:
+    """Return the handles of a plan that would start: those the person has not left out."""
+    return [
+        each.handle
+        for each in plan.forks
+        if each.handle not in state.forks or not state.forks[each.handle].settled
+    ]
+
+
+def launch_words(plan: LaunchPlan, state: DeckState) -> str:
+    """Return how many forks a plan would start: ``launch 3 of 4 forks``."""
+    kept, every = len(kept_forks(plan, state)), len(plan.forks)
+    count = plural(every, "fork") if kept == every else f"{kept} of {plural(every, 'fork')}"
+    return f"launch {count}"
+
+
+def price_words(plan: LaunchPlan) -> str:
+    """Return a plan's price range, or that none is known."""
+    if plan.low_usd is None or plan.high_usd is None:
+        return "not known for this model"
+    low, high = Decimal(plan.low_usd), Decimal(plan.high_usd)
+    return f"{money(low)} to {money(high)}"
+
+
+def prefix_words(plan: LaunchPlan) -> str:
+    """Return the shared prefix in words: its tokens, and whether the cache holds it."""
+    if plan.prefix_tokens is None:
+        return "not measured yet"
+    warmth = {True: ", warm", False: ", cold", None: ""}[plan.warm]
+    why = f": {clean_line(plan.cold_why)}" if plan.warm is False and plan.cold_why else ""
+    return f"{tokens(plan.prefix_tokens)} tokens{warmth}{why}"
+
+
+def base_words(plan: LaunchPlan) -> str:
+    """Return the commit and the uncommitted files that forks start from; empty when unknown."""
+    parts = [clean_line(plan.base_commit)[:7]] if plan.base_commit else []
+    if plan.dirty_files:
+        parts.append(plural(plan.dirty_files, "uncommitted file"))
+    return ", ".join(parts)
+
+
+def plan_card(
+    ask: Ask,
+    state: DeckState,
+    grid: Grid,
+    now_ms: int,
+    *,
+    compact: bool,
+    recorded: bool,
+    handle: str = "",
+) -> list[Row]:
+    """Return the card of a plan that is asked about; empty when the request has none.
+
+    Args:
+        ask: The question.
+        state: The deck's state.
+        grid: Where text stands in the pane.
+        now_ms: The session's time.
+        compact: Whether the pane is low.
+        recorded: Whether it cannot be answered.
+        handle: The planned fork whose pane it stands in: only its part is told.
+    """
+    plan = ask.event.plan
+    if plan is None:
+        return []
+    if handle:
+        return _fork_card(ask, plan, state, grid, handle, compact=compact, recorded=recorded)
+    card = Card(grid, "warn", "warn", compact=compact)
+    waited = clock(now_ms - ask.at_ms)
+    wide = grid.width >= 48
+    right: list[Span] = [("muted", f"waiting {waited}" if wide else waited)]
+    card.field(("ask", "plan"), [("strong", launch_words(plan, state))], right)
+    price: list[Span] = [("text", price_words(plan))]
+    if plan.likely_usd is not None:
+        price.append(("muted", f", usually {money(Decimal(plan.likely_usd))}"))
+    card.field(("muted", "price"), price)
+    card.field(("muted", "prefix"), [("text", prefix_words(plan))])
+    seeds = ", ".join(clean_line(seed) for seed in plan.seeds)
+    card.field(("muted", "seed"), [("text", f"{seeds}, {plan.max_concurrency} at once")])
+    if base := base_words(plan):
+        card.field(("muted", "base"), [("warn" if plan.dirty_files else "text", base)])
+    card.field(("muted", "apart"), [("text", ", ".join(map(clean_line, plan.isolation)))])
+    if plan.limits:
+        card.field(("muted", "limits"), [("text", "; ".join(map(clean_line, plan.limits)))])
+    for note in plan.notes:
+        card.field(("muted", "note"), [("warn", clean_line(note))])
+    _forks(card, plan, state, _FORKS_COMPACT if compact else _FORKS)
+    if ask.event.rule:
+        card.field(("muted", "why"), [("muted", clean_line(ask.event.rule))])
+    card.gap()
+    if recorded:
+        card.field(("muted", "replay"), [("muted", "recorded, cannot be answered here")])
+    else:
+        leave = [("x", "leave one out")] if len(plan.forks) > 1 else []
+        card.keys([*ask_keys(ask, 0), *leave, ("/plan", "shows all of it")])
+    return card.done()
+
+
+def _fork_card(
+    ask: Ask,
+    plan: LaunchPlan,
+    state: DeckState,
+    grid: Grid,
+    handle: str,
+    *,
+    compact: bool,
+    recorded: bool,
+) -> list[Row]:
+    """Return what a planned fork's own pane shows: its task, and the question in short."""
+    card = Card(grid, "panel", "rest", compact=compact)
+    fork = next(each for each in plan.forks if each.handle == handle)
+    price: Span = ("muted", f"   {price_words(plan)}")
+    card.field(("ask", "plan"), [("strong", launch_words(plan, state)), price])
+    kind = "its own worktree" if fork.write else "read-only"
+    card.field(("muted", "apart"), [("text", f"{kind}, seed {clean_line(fork.seed)}")])
+    lines = [clean_line(line) for line in fork.task.strip().split("\n")]
+    shown = [cut_end(" ".join(lines), 2 * card.room - 8)] if compact else lines[:_TASK_LINES]
+    for index, line in enumerate(shown):
+        card.field(("muted", "" if index else "task"), [("text", line)])
+    card.gap()
+    if not recorded:
+        leave = [("x", "leave this one out")] if len(plan.forks) > 1 else []
+        card.keys([*ask_keys(ask, 0), *leave, ("Enter", "shows the plan")])
+    return card.done()
+
+
+def _forks(card: Card, plan: LaunchPlan, state: DeckState, most: int) -> None:
+    kept = set(kept_forks(plan, state))
+    names = min(14, max(cell_width(clean_line(fork.name)) for fork in plan.forks))
+    label = "forks" if len(plan.forks) > 1 else "fork"
+    shown = plan.forks if len(plan.forks) <= most + 1 else plan.forks[:most]
+    for fork in shown:
+        kind = "worktree" if fork.write else "read-only"
+        left_out = fork.handle not in kept
+        task = clean_line(fork.task.strip().replace("\n", " "))
+        head = f"{clean_line(fork.handle[1:])} {fit(clean_line(fork.name), names)}"
+        rest = f"  {'left out' if left_out else kind:<9}  {task}"
+        rest = cut_end(rest, max(4, card.room - cell_width(head)))
+        name: Span = ("muted" if left_out else "text", head)
+        card.field(("muted", label), [name, ("muted", rest)])
+        label = ""
+    if len(shown) < len(plan.forks):
+        card.field(("muted", label), [("muted", f"+ {len(plan.forks) - len(shown)} more")])

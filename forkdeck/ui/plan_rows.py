@@ -1,0 +1,152 @@
+"""The launch plan as a page: its forks as a table, the price on a scale, and what holds for all.
+
+Pure. Data comes from the plan in the open request and from the deck's state; what is not known
+is said in words, never as a zero.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+from forkdeck.model.launching import LaunchPlan, PlannedFork
+from forkdeck.model.state import Ask, DeckState
+from forkdeck.store import selectors
+from forkdeck.store.cells import fit
+from forkdeck.store.figures import limit, money, plural
+from forkdeck.store.rows_plan import (
+    base_words,
+    kept_forks,
+    launch_words,
+    prefix_words,
+    price_words,
+)
+from forkdeck.ui.glyphs import badge, marks
+from forkdeck.ui.lines import BLANK, Row, Span, line, outside, rule, wrapped
+
+_LABEL = 12
+_SCALE = 60
+_STEPS = (Decimal(1), Decimal(2), Decimal(5), Decimal(10))
+
+FIRST_FORK = 4
+"""Row of the first fork: under the title, a blank, heads and a rule."""
+
+
+def plan_rows(
+    ask: Ask, state: DeckState, *, selected: int, width: int, ascii_: bool = False
+) -> list[Row]:
+    """Return the page's rows for `width` cells; empty for a request without a plan."""
+    plan = ask.event.plan
+    if plan is None:
+        return []
+    kept = set(kept_forks(plan, state))
+    found = badge("PLAN", ascii_only=ascii_)
+    fork = state.forks.get(ask.run)
+    who = "by you" if ask.event.tool == "user" else f"by {fork.name}" if fork else "by the parent"
+    rows = [
+        line(
+            [("muted", f" {found.glyph} {found.word}  "), ("heading", "launch plan"),
+             ("muted", f"   asked for {outside(who)}, nothing has started")],
+            width=width, margin=1, fill="panel",
+        ),
+        BLANK,
+        line([("muted", f"  #  {fit('fork', 14)}  {fit('isolation', 10)}  task")],
+             [("muted", "seed")] if width >= 72 else [], width=width, margin=1),
+        rule(width, margin=2, glyph="-" if ascii_ else "─"),
+    ]  # fmt: skip
+    for index, each in enumerate(plan.forks):
+        rows.append(_fork(each, kept=each.handle in kept, selected=index == selected, width=width))
+    rows += [BLANK, *_price(plan, state, width, ascii_=ascii_), *_facts(plan, width)]
+    if ask.event.rule:
+        rows += _labelled("asked", ask.event.rule, width)
+    if 0 <= selected < len(plan.forks):
+        chosen = plan.forks[selected]
+        rows += [BLANK, line([("heading", f"  task of {outside(chosen.name)}")], width=width)]
+        rows += wrapped(chosen.task.strip(), width=width, margin=4)
+    rows += [BLANK, _keys(plan, state, width)]
+    return rows
+
+
+def _fork(fork: PlannedFork, *, kept: bool, selected: bool, width: int) -> Row:
+    number = outside(fork.handle[1:])
+    kind = ("worktree" if fork.write else "read-only") if kept else "left out"
+    more = [fork.model or "", f"effort {fork.effort}" if fork.effort else "", fork.seed]
+    name = "strong" if selected else "text" if kept else "muted"
+    task = " ".join(fork.task.split())
+    right = ", ".join(outside(text) for text in more if text)
+    return line(
+        [("muted", f"  {number:>2} "), (name, fit(outside(fork.name), 14)),
+         ("muted", f"  {fit(kind, 10)}  "), ("text" if kept else "muted", outside(task))],
+        [("muted", right)] if width >= 72 else [],
+        width=width, margin=1, fill="selected" if selected else "", bar="focus" if selected else "",
+    )  # fmt: skip
+
+
+def _price(plan: LaunchPlan, state: DeckState, width: int, *, ascii_: bool) -> list[Row]:
+    likely = "" if plan.likely_usd is None else f", usually {money(Decimal(plan.likely_usd))}"
+    budget = state.session.budget_usd
+    spent = selectors.total_cost(state)
+    right: list[Span] = []
+    if budget is not None and spent.known:
+        left = max(Decimal(0), budget - spent.usd)
+        right = [("muted", "budget left "), ("text", f"{money(left)} of {limit(budget)}")]
+    rows = [
+        line([("muted", f"  {fit('price', _LABEL)}"), ("strong", price_words(plan)),
+              ("muted", likely)], right, width=width, margin=1)
+    ]  # fmt: skip
+    if plan.low_usd is not None and plan.high_usd is not None and width >= 60:
+        rows.append(_scale(Decimal(plan.low_usd), Decimal(plan.high_usd), width, ascii_=ascii_))
+    return rows
+
+
+def _scale(low: Decimal, high: Decimal, width: int, *, ascii_: bool) -> Row:
+    """Return the price range as a part of a scale from nothing to the next round sum."""
+    top = Decimal("0.01")
+    while top < high and top < Decimal(10) ** 9:
+        top = next(top * step for step in _STEPS if top * step >= high or step == _STEPS[-1])
+    cells = min(_SCALE, width - _LABEL - 20)
+    start = int(low / top * cells)
+    end = max(start + 1, min(cells, int(high / top * cells + Decimal("0.5"))))
+    mark = marks(ascii_only=ascii_)
+    return line(
+        [("text", " " * (_LABEL + 2)), ("muted", "$0 "), ("rule", mark.rest * start),
+         ("live", mark.meter * (end - start)), ("rule", mark.rest * (cells - end)),
+         ("muted", f" {money(top)}")],
+        width=width, margin=1,
+    )  # fmt: skip
+
+
+def _facts(plan: LaunchPlan, width: int) -> list[Row]:
+    facts: list[tuple[str, str]] = [
+        ("prefix", prefix_words(plan)),
+        ("at once", f"{plan.max_concurrency} of {plural(len(plan.forks), 'fork')}"),
+    ]
+    if plan.warm is False and len(plan.forks) > 1:
+        facts.append(("warm-up", "the first fork leads, the others follow at its first token"))
+    if base := base_words(plan):
+        facts.append(("base", base))
+    if plan.dirty_files:
+        facts.append(("", "readers see these files; writers only with uncommitted files as base"))
+    facts.append(("isolation", ", ".join(plan.isolation)))
+    facts += [("limits" if not index else "", text) for index, text in enumerate(plan.limits)]
+    facts += [("note", text) for text in plan.notes]
+    rows: list[Row] = []
+    for label, text in facts:
+        rows += _labelled(label, text, width)
+    return rows
+
+
+def _labelled(label: str, text: str, width: int) -> list[Row]:
+    found = wrapped(text, width=width - _LABEL - 4)
+    return [
+        Row(spans=(("muted", f"   {fit(label if not index else '', _LABEL)}"), *row.spans))
+        for index, row in enumerate(found)
+    ]
+
+
+def _keys(plan: LaunchPlan, state: DeckState, width: int) -> Row:
+    return line(
+        [("key", "  Enter"), ("muted", f" {launch_words(plan, state)}   "), ("key", "-"),
+         ("muted", " refuse; the parent is told, nothing was spent   "), ("key", "_"),
+         ("muted", " refuse and say why")],
+        width=width, margin=1, fill="panel",
+    )  # fmt: skip
