@@ -38,6 +38,8 @@ def slow_words(fork: ForkState, now_ms: int) -> str:
 def reason_words(fork: ForkState, run: RunState | None) -> str:
     """Return why a fork ended: its reason, and of a limit the figures that reached it."""
     reason = one_line(fork.reason, 400)
+    if fork.status == "ABRT" and reason == "person":
+        return "you stopped it"
     if fork.status != "PART" or run is None:
         return reason
     if reason == "turns" and fork.max_turns:

@@ -125,7 +125,7 @@ def test_schema_checks() -> None:
 )
 def test_a_schema_that_cannot_be_used_is_refused_by_name(schema: JsonDict, why: str) -> None:
     """Nothing is fetched and no pattern is run: refused before anything starts."""
-    with pytest.raises(AdmissionRefused, match="^output_schema: ") as refused:
+    with pytest.raises(AdmissionRefused, match=r"^output_schema: ") as refused:
         check_schema(schema)
     assert why in str(refused.value)
 

@@ -260,7 +260,13 @@ class DiffScreen(Keyed, Screen[None], inherit_bindings=False):
     def do_diff_apply(self) -> None:
         """Apply by the chosen method."""
         work = self.fork.work
-        if work is None or self._diff is None:
+        if work is None:
+            self._note = ("", "its work is not saved yet; it is when the fork has ended")
+            self.refresh_rows()
+            return
+        if self._diff is None:
+            self._note = ("", "the diff is still being read; then Enter applies it")
+            self.refresh_rows()
             return
         if work.applied_ref:
             self._note = ("", "it is applied already: u takes it back")

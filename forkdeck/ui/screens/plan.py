@@ -60,6 +60,11 @@ class PlanScreen(Page):
     def _open(self) -> bool:
         return any(ask.event.request == self._ask.event.request for ask in self._deck.state.asks)
 
+    @property
+    def _read(self) -> bool:
+        """Whether the last row of the plan is on screen."""
+        return bool(self.sheet.rows) and self.sheet.at_end
+
     def on_mount(self) -> None:
         """Follow the deck: forks may be left out, the question may be taken back."""
         self.set_interval(0.5, self.refresh_rows)
@@ -77,7 +82,7 @@ class PlanScreen(Page):
     def refresh_rows(self) -> None:
         """Draw, and note what of the plan was on screen."""
         super().refresh_rows()
-        self._guard.showing(self._ask.event.request, self._now_ms(), whole=self.sheet.at_end)
+        self._guard.showing(self._ask.event.request, self._now_ms(), whole=self._read)
 
     def page_keys(self) -> tuple[Keys, Keys]:
         """Return the footer's keys for this deck."""
@@ -97,7 +102,7 @@ class PlanScreen(Page):
         """Do what the key means; an answer needs a moment without keys before it."""
         await super().on_key(event)
         if self.is_attached:
-            self._guard.showing(self._ask.event.request, self._now_ms(), whole=self.sheet.at_end)
+            self._guard.showing(self._ask.event.request, self._now_ms(), whole=self._read)
             self._guard.key_came(self._now_ms())
 
     def _now_ms(self) -> int:

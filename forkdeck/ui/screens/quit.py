@@ -42,8 +42,12 @@ def quit_dialog(state: DeckState, *, live: bool, title: str = "Quit ForkDeck?") 
     if state.prompts:
         lines.append(f"{plural(len(state.prompts), 'queued prompt')} will not be sent.")
     if not lines:
-        lines.append("Nothing runs. The session is saved.")
-    session = state.session.session
-    if session:
-        lines += ["", f"forkdeck --resume {session} goes on from here."]
+        lines.append(
+            "Nothing runs." if state.session.simulated else "Nothing runs. The session is saved."
+        )
+    session = state.session
+    if session.simulated:
+        lines += ["", "The demo's directory goes with it: its session is not kept."]
+    elif session.session:
+        lines += ["", f"forkdeck --resume {session.session} goes on from here."]
     return Confirm(title, lines, yes="stop, save, quit" if living else "quit", extra="ctrl+d")

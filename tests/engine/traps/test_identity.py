@@ -69,6 +69,7 @@ async def test_context_is_the_last_request_never_a_sum(rig: Rig) -> None:
     run = rig.state.runs["f1"]
     assert run.context_tokens == reports[-1].prompt_tokens + reports[-1].output_tokens
     assert run.usage.cache_read_input_tokens == sum(u.cache_read_input_tokens or 0 for u in reports)
+    assert run.context_tokens is not None
     assert run.context_tokens < run.usage.prompt_tokens
     shared = min(reports[0].cache_read_input_tokens or 0, rig.cache("f1").expected_tokens or 0)
     saved = FakePrices().read_saving_usd("claude-opus-5-5", shared)

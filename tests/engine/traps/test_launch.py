@@ -130,7 +130,7 @@ async def test_placeholder_children_wait_for_their_leader(rig: Rig) -> None:
     await rig.say()
     sent = {run: at for run, at in rig.provider.sent_ms if run != "p"}
     first = min(sent.values())
-    later = sorted(at for run, at in sent.items() if at != first)
+    later = sorted(at for at in sent.values() if at != first)
     assert len(later) == 3
     assert first + 1_000 <= later[0] <= first + 1_100
     assert all(b - a <= 300 for a, b in pairwise(later))
