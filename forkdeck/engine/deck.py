@@ -32,7 +32,7 @@ from forkdeck.engine.recorded import stands, take_recorded
 from forkdeck.engine.reopening import reopen
 from forkdeck.engine.run import Policy, Run
 from forkdeck.engine.run_loop import RunLoop
-from forkdeck.engine.session_facts import SessionFactsKeeper
+from forkdeck.engine.session_facts import SessionFactsKeeper, tell_unpriced_budget
 from forkdeck.engine.shell import Shell
 from forkdeck.engine.stalls import Stalls
 from forkdeck.engine.step import Asker
@@ -176,6 +176,7 @@ class LiveDeck:
         take_recorded(run, hub.state.parent, parts.provider.endpoint.base_url)
         if not stands(recorded, run, parts.provider.endpoint.base_url):
             await heads.record(PARENT, head, thinking_from=run.thinking_from)
+        await tell_unpriced_budget(parts, head.model)
         deck = cls(parts, run, heads)
         if resume:
             await reopen(parts, run)

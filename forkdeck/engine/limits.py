@@ -7,7 +7,7 @@ forks cannot each spend the same last dollar.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING
@@ -43,6 +43,9 @@ DIRECTIVE_TOKENS = 600
 
 SOFT_MARK = Decimal("0.8")
 """Share of a limit at which the run and the person are told."""
+
+PRICE_REMEDY = 'give the price as [prices."MODEL"] in config.toml and start forkdeck again.'
+"""What to do about a budget without a price."""
 
 _CENT = Decimal("0.01")
 
@@ -129,6 +132,8 @@ class Purse:
             last, wanted = self._within_tokens(run, scopes, wanted)
         price = self._prices.per_token_usd(run.head.model)
         left, narrow = self._left(run, scopes)
+        if price is None and narrow is not None:
+            raise _unpriced(narrow, run.head.model)
         if price is None or left is None or narrow is None:
             self._reserved[run.run] = (Decimal(0), wanted)
             return StepPlan(wanted, last)
@@ -172,11 +177,13 @@ class Purse:
         """Set aside what every fork of a launch needs to begin and to report.
 
         Raises:
-            AdmissionRefused: The batch's or the session's budget cannot pay that; nothing is set
-                aside.
+            AdmissionRefused: A budget cannot pay that, or cannot be kept because a model's price
+                is unknown; nothing is set aside.
         """
-        needs = {plan.handle: self._need(plan) for batch in batches for plan in batch.plans}
+        plans = [plan for batch in batches for plan in batch.plans]
+        needs = {plan.handle: self._need(plan) for plan in plans}
         limit = batch_limits(self._settings).budget_usd
+        self._check_priced(plans, needs, limit)
         for batch in batches:
             need = _total(needs[plan.handle] for plan in batch.plans)
             if limit is not None and need > limit:
@@ -195,6 +202,21 @@ class Purse:
         self._reserved.pop(handle, None)
 
     # --- inside ---------------------------------------------------------------------------
+
+    def _check_priced(
+        self,
+        plans: Sequence[ForkPlan],
+        needs: Mapping[str, Decimal | None],
+        limit: Decimal | None,
+    ) -> None:
+        """Raise AdmissionRefused for a fork under a budget that nothing could keep."""
+        shared = limit is not None or self._hub.state.session.budget_usd is not None
+        for plan in plans:
+            if needs[plan.handle] is None and (shared or plan.limits.budget_usd is not None):
+                raise AdmissionRefused(
+                    f"budget: it cannot be kept, because no price of {plan.head.model} is known.",
+                    "Leave the budget out, or ask the person to " + PRICE_REMEDY,
+                )
 
     def _scopes(self, run: Run) -> list[Scope]:
         return scopes_of(run, self._hub.state, self._settings, self._hub.now_ms())
@@ -297,6 +319,15 @@ def _too_dear(count: int, need: Decimal, left: Decimal, whose: str) -> Admission
         f"to report, and ${max(left, Decimal(0)).quantize(_CENT)} is {whose}.",
         "Start fewer forks, or ask the person to raise the budget.",
     )
+
+
+def _unpriced(scope: Scope, model: str) -> LimitReached:
+    limit, budget = scope.named("budget"), scope.limits.budget_usd
+    whose = {"run": "fork", "batch": "batch"}.get(scope.kind, "session")
+    what = f"The {whose}'s budget of ${budget} cannot be kept: no price of {model} is known."
+    if scope.kind == "session":
+        return LimitReached(limit, what, f"Lift it with b and resend with r, or {PRICE_REMEDY}")
+    return LimitReached(limit, what, f"The person can {PRICE_REMEDY}")
 
 
 def _broke(scope: Scope) -> LimitReached:

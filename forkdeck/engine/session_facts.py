@@ -5,6 +5,7 @@ from __future__ import annotations
 from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING
 
+from forkdeck.engine.limits import PRICE_REMEDY
 from forkdeck.engine.run import Warmth
 from forkdeck.model.events.session import (
     BudgetChanged,
@@ -25,6 +26,25 @@ if TYPE_CHECKING:
     from forkdeck.engine.run import Run
 
 LONGEST_TITLE = 120
+
+
+async def tell_unpriced_budget(parts: EngineParts, model: str) -> None:
+    """Say that no step will start, when there is a budget and no price of `model`."""
+    budget = parts.hub.state.session.budget_usd
+    if budget is None or await in_thread(parts.prices.per_token_usd, model) is not None:
+        return
+    parts.hub.append(
+        NoticeRaised(
+            severity="warning",
+            what=_not_kept(str(budget), model),
+            kept="Nothing is sent while it holds.",
+            remedy=f"Lift it with b, or {PRICE_REMEDY}",
+        )
+    )
+
+
+def _not_kept(budget: str, model: str) -> str:
+    return f"A budget of ${budget} cannot be kept: no price of {model} is known."
 
 
 class SessionFactsKeeper:
@@ -72,6 +92,7 @@ class SessionFactsKeeper:
         what = f"The model is {head.model}{f', effort {head.effort}' if head.effort else ''} now."
         note = "The next request is read in full: its cache starts anew."
         self._hub.append(NoticeRaised(severity="info", what=what, kept=note))
+        await tell_unpriced_budget(self._parts, head.model)
         return IntentResult(ok=True, text=f"{what} {note}")
 
     def set_budget(self, text: str | None) -> IntentResult:
@@ -85,6 +106,11 @@ class SessionFactsKeeper:
             return IntentResult(ok=False, text=f"{text!r} is no amount in US dollars.")
         if not amount.is_finite() or amount <= 0:
             return IntentResult(ok=False, text="The budget must be more than $0.")
+        model = self._parent.head.model
+        if self._parts.prices.per_token_usd(model) is None:
+            return IntentResult(
+                ok=False, text=f"{_not_kept(str(amount), model)} You can {PRICE_REMEDY}"
+            )
         self._hub.append(BudgetChanged(budget_usd=str(amount)))
         return IntentResult(ok=True, text=f"budget ${amount}")
 

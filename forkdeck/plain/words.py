@@ -171,8 +171,12 @@ def _step(event: Event, state: DeckState) -> list[Line]:
 
 def _cache(event: CacheJudged) -> str:
     text = event.verdict
-    if event.read_tokens is not None and event.expected_tokens is not None:
-        text += f" {event.read_tokens} of {event.expected_tokens} tokens read"
+    read, expected = event.read_tokens, event.expected_tokens
+    if read is not None and expected is not None:
+        text += f" {min(read, expected)} of {expected} tokens read"
+        if read > expected:
+            # The launch's shared rules, which an earlier fork of it wrote.
+            text += f" (and {read - expected} more behind them)"
     return f"{text} · {event.difference}" if event.difference else text
 
 

@@ -7,6 +7,7 @@ proves nothing: only a command that ran inside, could not write outside and coul
 
 from __future__ import annotations
 
+import asyncio
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -29,6 +30,8 @@ _INSTALL = (
     "forkdeck[sandbox])."
 )
 _UNGUARDED = "bash is not restricted by the operating system here."
+_UNKNOWN = "Run forkdeck doctor after changing the host; until then allow bash per session."
+_WAITS_S = (0.1, 0.4)
 
 
 class _Cause(msgspec.Struct, frozen=True):
@@ -97,7 +100,7 @@ async def probe(programs: Sequence[str] | None = None) -> Enforcement:
     )
     for position, program in enumerate(found):
         for private_proc in (True, False):
-            result = await _attempt(program, private_proc)
+            result = await _settled(program, private_proc)
             if result.level == "sandboxed":
                 return result
             if position == 0 and private_proc:
@@ -105,6 +108,17 @@ async def probe(programs: Sequence[str] | None = None) -> Enforcement:
             if "/proc" not in result.why:
                 break
     return failure
+
+
+async def _settled(program: str, private_proc: bool) -> Enforcement:
+    """Try a program again when it failed for no known cause: a busy host passes."""
+    result = await _attempt(program, private_proc)
+    for wait_s in _WAITS_S:
+        if result.level == "sandboxed" or result.remedy != _UNKNOWN:
+            break
+        await asyncio.sleep(wait_s)
+        result = await _attempt(program, private_proc)
+    return result
 
 
 async def _attempt(program: str, private_proc: bool) -> Enforcement:
@@ -138,6 +152,6 @@ def _explain(program: str, words: str) -> Enforcement:
     return Enforcement(
         level="tool-policy only",
         why=f"{program} does not work here: {words} {_UNGUARDED}",
-        remedy="Run forkdeck doctor after changing the host; until then allow bash per session.",
+        remedy=_UNKNOWN,
         notes=(words,),
     )

@@ -43,7 +43,8 @@ def reason_words(fork: ForkState, run: RunState | None) -> str:
     if fork.status != "PART" or run is None:
         return reason
     if reason == "turns" and fork.max_turns:
-        return f"turns, {run.counters.turns} of {fork.max_turns}"
+        # The step that reports after the last one is not one of them.
+        return f"turns, {min(run.counters.turns, fork.max_turns)} of {fork.max_turns}"
     if reason == "time" and fork.timeout_s and fork.started_at_ms is not None:
         used = (fork.ended_at_ms or fork.started_at_ms) - fork.started_at_ms
         return f"time, {clock(used)} of {clock(round(fork.timeout_s * 1000))}"

@@ -117,6 +117,8 @@ def _boundary(item: Item, place: Place) -> Row:
     start = grid.left
     room = grid.width - start - grid.right
     rule = grid.glyphs.rule
+    while cell_width(text) > room - 8 and ", " in text:
+        text = text.rpartition(", ")[0]
     shown = cut_end(text or "starts with no history", max(4, room - 8))
     rest = max(0, room - cell_width(shown) - 5)
     spans: tuple[Span, ...] = (

@@ -120,11 +120,14 @@ PRICE = (Decimal("5e-6"), Decimal("6.25e-6"), Decimal("0.5e-6"), Decimal("25e-6"
 
 
 class FakePrices:
-    """One price for every model but `unpriced`."""
+    """One price for every model but `unpriced`; or none at all."""
 
-    def __init__(self, context: int | None = 200_000, minimum: int = 10) -> None:
+    def __init__(
+        self, context: int | None = 200_000, minimum: int = 10, *, priced: bool = True
+    ) -> None:
         self.context = context
         self.minimum = minimum
+        self.priced = priced
 
     def cost_usd(self, model: str, usage: Usage) -> tuple[Decimal | None, str]:
         price = self.per_token_usd(model)
@@ -139,7 +142,7 @@ class FakePrices:
         return None if price is None else (price[0] - price[2]) * read_tokens
 
     def per_token_usd(self, model: str) -> tuple[Decimal, Decimal, Decimal, Decimal] | None:
-        return None if model == "unpriced" else PRICE
+        return PRICE if self.priced and model != "unpriced" else None
 
     def facts(self, model: str) -> ModelFacts:
         return ModelFacts(

@@ -7,6 +7,7 @@ from typing import Any
 
 from forkdeck.config.instructions import Instruction
 from forkdeck.config.settings import ForkSettings, Settings
+from forkdeck.model.events.session import NoticeRaised
 from forkdeck.model.events.tool import ToolStarted
 from forkdeck.model.events.turn import MessageAdded
 from forkdeck.model.intents import (
@@ -17,13 +18,14 @@ from forkdeck.model.intents import (
     RunShell,
     SendPrompt,
     SetBudget,
+    SetModel,
     SettleFork,
     StartFork,
     WithdrawPrompt,
 )
 from forkdeck.model.tooling import ToolResult
 from tests.engine.conftest import MakeRig
-from tests.engine.fakes import Asked, Reply
+from tests.engine.fakes import Asked, FakePrices, Reply
 from tests.engine.rig import REPORT, Rig, join, parent_then, tasks
 
 
@@ -266,6 +268,31 @@ async def test_the_sessions_budget_stops_the_parent_before_it_is_spent(make_rig:
     assert (await rig.do(SetBudget(budget_usd="$5"))).ok
     await rig.say("now")
     assert rig.state.parent.turn.outcome == "completed"
+
+
+async def test_a_budget_without_a_price_is_never_ignored(make_rig: MakeRig) -> None:
+    """It is told at the start, sends nothing, cannot be set, and is told again for a new model."""
+    rig = await make_rig(budget_usd="5", prices=FakePrices(priced=False))
+    told = [notice.what for notice in rig.sink.of(NoticeRaised)]
+    why = "A budget of $5 cannot be kept: no price of claude-opus-5-5 is known."
+    assert told == [why]
+    rig.provider.script = lambda _: Reply("ok")
+    await rig.say()
+    assert rig.bodies("p") == []
+    assert rig.state.parent.turn.reason == "session budget"
+    assert not (await rig.do(SetBudget(budget_usd="7"))).ok
+    assert (await rig.do(SetBudget(budget_usd=None))).ok
+    refused = await rig.do(SetBudget(budget_usd="7"))
+    assert "$7 cannot be kept" in refused.text
+    assert "[prices." in refused.text
+    await rig.say("now")
+    assert rig.state.parent.turn.outcome == "completed"
+
+
+async def test_a_model_without_a_price_under_a_budget_is_told(make_rig: MakeRig) -> None:
+    rig = await make_rig(budget_usd="5")
+    assert (await rig.do(SetModel(model="unpriced"))).ok
+    assert "no price of unpriced is known" in rig.sink.of(NoticeRaised)[-1].what
 
 
 async def test_small_intents(rig: Rig) -> None:

@@ -97,6 +97,14 @@ async def test_money_is_checked_before_each_step(rig: Rig) -> None:
     assert any("max_tokens" in body and body["max_tokens"] < 8_000 for body in rig.bodies("f1"))
 
 
+async def test_a_fork_is_refused_a_budget_that_nothing_could_keep(rig: Rig) -> None:
+    call = fork_with(budget_usd=1, model="unpriced")
+    rig.provider.script = parent_then(call, lambda _: Reply(REPORT))
+    await rig.say()
+    assert rig.state.forks == {}
+    assert "no price of unpriced is known" in rig.results()[0]["content"]
+
+
 async def test_a_budget_that_pays_nothing_starts_nothing(rig: Rig) -> None:
     """No request leaves that cannot be paid."""
     rig.provider.script = parent_then(fork_with(budget_usd=0.0001), lambda _: Reply(REPORT))

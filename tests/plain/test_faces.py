@@ -12,7 +12,13 @@ from hypothesis import given, settings
 from forkdeck.model.events import Event, UnknownEvent
 from forkdeck.model.events.fork import BatchAdmitted, ForkStopped
 from forkdeck.model.events.session import NoticeRaised
-from forkdeck.model.events.step import MessageFinished, RequestDelayed, TextStreamed, UsageReported
+from forkdeck.model.events.step import (
+    CacheJudged,
+    MessageFinished,
+    RequestDelayed,
+    TextStreamed,
+    UsageReported,
+)
 from forkdeck.model.events.tool import ToolEnded, ToolStarted
 from forkdeck.model.events.turn import MessageAdded, TurnEnded
 from forkdeck.model.raw import to_raw
@@ -34,6 +40,22 @@ def printed(*events: Event, color: bool = False) -> list[str]:
         face.event(event, state)
     assert all(line.endswith("\n") for line in out)
     return "".join(out).splitlines()
+
+
+@pytest.mark.parametrize(
+    ("read", "words"),
+    [
+        (8054, "HIT 8054 of 8054 tokens read"),
+        (2000, "HIT 2000 of 8054 tokens read"),
+        (8217, "HIT 8054 of 8054 tokens read (and 163 more behind them)"),
+        (None, "HIT"),
+    ],
+)
+def test_no_fork_reads_more_than_there_was(read: int | None, words: str) -> None:
+    judged = CacheJudged(
+        run="f1", verdict="HIT", read_tokens=read, expected_tokens=8054, first_step=True
+    )
+    assert printed(queued(), judged)[-1] == f"0:02 [f1 tests] CACHE {words}"
 
 
 def test_a_session_reads_like_this() -> None:

@@ -5,22 +5,34 @@ from __future__ import annotations
 import pytest
 
 from forkdeck.errors import UsageError
-from forkdeck.model.intents import AbortFork, RunShell, SendPrompt, SetMode, SetModel, StartFork
+from forkdeck.model.intents import (
+    AbortFork,
+    CompactParent,
+    RunShell,
+    SendPrompt,
+    SetMode,
+    SetModel,
+    StartFork,
+)
 from forkdeck.ui import bindings
 from forkdeck.ui.app import ForkDeckApp
 from forkdeck.ui.bindings import BINDINGS, LEADER, find, footer_keys, of_zones
 from forkdeck.ui.commands import COMMANDS, UiAction, completions, interpret
 from forkdeck.ui.help_rows import ZONES, help_rows
 from forkdeck.ui.key_table import markdown
+from forkdeck.ui.screens.cache import CacheScreen
 from forkdeck.ui.screens.cost import CostScreen
 from forkdeck.ui.screens.deck import DeckScreen
 from forkdeck.ui.screens.diff import DiffScreen
+from forkdeck.ui.screens.notices import NoticesScreen
+from forkdeck.ui.screens.plan import PlanScreen
 from forkdeck.ui.screens.sessions import SessionsScreen
 from forkdeck.ui.screens.start import StartScreen
 
 SCREENS = {
     "deck": DeckScreen, "zoom": DeckScreen, "replay": DeckScreen, "diff": DiffScreen,
     "cost": CostScreen, "sessions": SessionsScreen, "start": StartScreen,
+    "plan": PlanScreen, "cache": CacheScreen, "notices": NoticesScreen,
 }  # fmt: skip
 HANDLED_BY_PROMPT = {
     "prompt_send", "prompt_newline", "prompt_older", "prompt_newer", "prompt_search",
@@ -133,6 +145,13 @@ def test_help_search() -> None:
             "/fork --write --n 3 --seed none --private -- --do it",
             StartFork(task="--do it", write=True, count=3, seed="none", private=True),
         ),
+        ("/fork --seed turns:03 x", StartFork(task="x", seed="turns:3")),
+        ("/fork --seed completed_turns x", StartFork(task="x", seed="completed_turns")),
+        ("/compact", CompactParent()),
+        ("/compact keep the plan", CompactParent(hint="keep the plan")),
+        ("/plan", UiAction("plan")),
+        ("/cache", UiAction("cache")),
+        ("/notices", UiAction("notices")),
         ("/abort 3", AbortFork(handle="f3")),
         ("/abort f12", AbortFork(handle="f12")),
         ("/abort all", UiAction("fork_abort_all")),
@@ -154,6 +173,10 @@ def test_interpret(text: str, outcome: object) -> None:
         ("/fork --n x y", "'x'"),
         ("/fork --what x", "does not know --what"),
         ("/fork --seed warm x", "no seed"),
+        ("/fork --seed turns:0 x", "no seed"),
+        ("/fork --seed turns:N x", "no seed"),
+        ("/fork --seed turns:" + "9" * 5000 + " x", "no seed"),
+        ("/fork --n " + "9" * 5000 + " x", "number of forks"),
         ("/mode wild", "no mode"),
         ("/hepl", "no command /hepl"),
         ("/quit now", "no argument"),
@@ -173,7 +196,7 @@ def test_completions() -> None:
     assert ("/abort f2", "/abort [f3 | all]") in completions("/abort ", ["f2"])
     assert completions("/theme forkdeck-l", themes=["forkdeck-light"])[0][0].endswith("light")
     assert completions("hello") == []
-    assert len({command.name for command in COMMANDS}) == len(COMMANDS) == 12
+    assert len({command.name for command in COMMANDS}) == len(COMMANDS) == 16
 
 
 def test_key_names() -> None:

@@ -98,12 +98,12 @@ class PlanScreen(Page):
         """Forks begin under the heads."""
         return entry + FIRST_FORK
 
-    async def on_key(self, event: events.Key) -> None:
+    async def press(self, event: events.Key) -> bool:
         """Do what the key means; an answer needs a moment without keys before it."""
-        await super().on_key(event)
-        if self.is_attached:
-            self._guard.showing(self._ask.event.request, self._now_ms(), whole=self._read)
-            self._guard.key_came(self._now_ms())
+        handled = await super().press(event)
+        self._guard.showing(self._ask.event.request, self._now_ms(), whole=self._read)
+        self._guard.key_came(self._now_ms())
+        return handled
 
     def _now_ms(self) -> int:
         return self.deck_app.clock.monotonic_ms()

@@ -126,16 +126,22 @@ def fork_row(
     left += [(style, fitted_name(state, handle, name)), ("text", "  ")]
     right = metric_spans(state, handle, now_ms, columns)
     room = width - 1 - width_of(left) - width_of(right)
-    flags = flag_spans(state, handle, room - _ACTIVITY)
+    told = ("MISS",) if "cache" in columns else ()
+    flags = flag_spans(state, handle, room - _ACTIVITY, told)
     room -= width_of(flags)
     left += _cut_spans(activity_spans(state, handle, now_ms), max(0, room - 1))
     return between(left, [*flags, *right], width)
 
 
-def flag_spans(state: DeckState, handle: str, room: int) -> Spans:
-    """Return a fork's flags, each with a gap before it, as many as `room` cells take."""
+def flag_spans(state: DeckState, handle: str, room: int, told: tuple[str, ...] = ()) -> Spans:
+    """Return a fork's flags, each with a gap before it, as many as `room` cells take.
+
+    Those in `told` are left out: another column says it.
+    """
     spans: Spans = []
     for text, warns in flags_of(state, handle):
+        if text in told:
+            continue
         shown = f"  {clean_line(text)}"
         if width_of(spans) + cell_width(shown) > room:
             break

@@ -1,0 +1,160 @@
+"""The launch plan: a card that steals nothing, a page, and answers that count only when read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from forkdeck.model.events.fork import ForkEnded
+from forkdeck.model.events.tool import ApprovalAnswered
+from forkdeck.model.ids import PARENT
+from forkdeck.model.intents import AbortFork, AnswerRequest
+from forkdeck.ui.plan_rows import plan_rows
+from forkdeck.ui.screens.plan import PlanScreen
+from tests.ui.test_deck import Driver, driven
+from tests.widgets import scenes
+from tests.widgets.host import text_of
+
+YES = [AnswerRequest(request="plan1", answer="once")]
+NO = [AnswerRequest(request="plan1", answer="deny")]
+
+
+async def _page(driver: Driver) -> PlanScreen:
+    await driver.screen.act("plan")
+    await driver.settle()
+    screen = driver.pilot.app.screen
+    assert isinstance(screen, PlanScreen)
+    screen.refresh_rows()
+    return screen
+
+
+def _text(lines: Sequence[str]) -> str:
+    return " ".join(" ".join(lines).split())
+
+
+async def test_the_card_says_what_it_costs_and_keeps_the_prompt_where_it_is() -> None:
+    async with driven(scenes.planned().events) as driver:
+        assert driver.screen.in_prompt
+        assert driver.selected == PARENT
+        shown = _text(text_of(driver.screen.body.parent_pane))
+        for words in (
+            "launch 4 forks", "$0.23 to $0.53", "usually $0.31", "41.2k tokens, cold",
+            "4f2c9a1, 2 uncommitted files", "read-only, worktree", "each fork 40 turns, 900 s",
+            "before_call, 4 at once", "1 api-audit", "worktree One helper", "y launch", "- refuse",
+        ):  # fmt: skip
+            assert words in shown, words
+        assert "launch 4 forks" in driver.strip
+        assert "$0.23 to $0.53" in driver.strip
+        assert "4 plan" in text_of(driver.screen.title_line)[0]
+        await driver.type("yes")
+        assert driver.screen.area.text == "yes"
+        assert driver.deck.asked(AnswerRequest) == []
+
+
+async def test_an_unknown_price_is_said_in_words() -> None:
+    async with driven(scenes.planned(priced=False).events) as driver:
+        shown = _text(text_of(driver.screen.body.parent_pane))
+        assert "price not known for this model" in shown
+        assert "$0.00" not in shown
+
+
+@pytest.mark.parametrize(("key", "wanted"), [("y", YES), ("minus", NO)])
+async def test_a_planned_fork_answers_for_its_launch(key: str, wanted: list[object]) -> None:
+    async with driven(scenes.planned().events) as driver:
+        await driver.keys("tab")
+        assert driver.selected == "f1"
+        pane = driver.screen.pane
+        assert pane is not None
+        assert "List every retry site with evidence." in _text(text_of(pane))
+        await driver.keys(key)
+        assert driver.deck.asked(AnswerRequest) == wanted
+
+
+async def test_enter_on_a_planned_fork_shows_the_plan_and_only_a_second_look_launches() -> None:
+    async with driven(scenes.planned().events) as driver:
+        await driver.keys("tab", "2")
+        await driver.keys("enter", "enter", quiet_ms=100)
+        screen = driver.pilot.app.screen
+        assert isinstance(screen, PlanScreen)
+        assert driver.deck.asked(AnswerRequest) == []
+        assert screen.selected == 1
+        await driver.keys("enter")
+        assert driver.deck.asked(AnswerRequest) == YES
+        assert driver.pilot.app.screen is driver.screen
+
+
+async def test_a_plan_that_does_not_fit_launches_only_after_its_end_was_seen() -> None:
+    async with driven(scenes.planned().events, size=(80, 16)) as driver:
+        screen = await _page(driver)
+        assert not screen.sheet.at_end
+        await driver.keys("enter")
+        assert driver.deck.asked(AnswerRequest) == []
+        assert "last line" in screen.note.rows[0].text
+        await driver.keys("G", "pagedown", "enter")
+        assert driver.deck.asked(AnswerRequest) == YES
+
+
+async def test_the_page_has_every_fact_and_leaves_forks_out() -> None:
+    async with driven(scenes.planned().events) as driver:
+        screen = await _page(driver)
+        shown = _text(text_of(screen.sheet))
+        for words in (
+            "asked for by the parent, nothing has started", "budget left $4.95 of 5.00",
+            "$0.23 to $0.53, usually $0.31", "its last use is more than five minutes ago",
+            "the first fork leads", "the session $5.00", "such a launch usually costs $0.31",
+        ):  # fmt: skip
+            assert words in shown, words
+        await driver.keys("j", "x")
+        assert driver.deck.asked(AbortFork) == [AbortFork(handle="f2")]
+        ended = ForkEnded(run="f2", outcome="aborted", reason="person", at_ms=9_000)
+        driver.deck.apply(ended, urgent=True)
+        screen.refresh_rows()
+        shown = _text(text_of(screen.sheet))
+        assert "left out" in shown
+        assert "Enter launch 3 of 4 forks" in shown
+
+
+async def test_refusing_with_words_goes_to_the_prompt_and_escape_decides_nothing() -> None:
+    async with driven(scenes.planned().events) as driver:
+        await _page(driver)
+        await driver.keys("escape")
+        assert driver.pilot.app.screen is driver.screen
+        assert driver.deck.asked(AnswerRequest) == []
+        await _page(driver)
+        await driver.keys("underscore")
+        assert driver.screen.in_prompt
+        await driver.type("one is enough")
+        await driver.keys("enter")
+        wanted = AnswerRequest(request="plan1", answer="deny", reason="one is enough")
+        assert driver.deck.asked(AnswerRequest) == [wanted]
+
+
+async def test_a_plan_that_was_answered_elsewhere_cannot_be_answered_again() -> None:
+    async with driven(scenes.planned().events) as driver:
+        screen = await _page(driver)
+        driver.deck.apply(ApprovalAnswered(run=PARENT, request="plan1", answer="deny"))
+        screen.refresh_rows()
+        assert "answered already" in text_of(screen.sheet)[0]
+        await driver.keys("enter", "x")
+        assert driver.deck.intents == []
+
+
+async def test_without_a_plan_the_command_says_so_and_a_replay_answers_nothing() -> None:
+    async with driven(count=3) as driver:
+        await driver.screen.act("plan")
+        await driver.settle()
+        assert "no launch waits" in driver.strip
+    async with driven(scenes.planned().events, replay=True) as driver:
+        assert "cannot be answered here" in _text(text_of(driver.screen.body.parent_pane))
+        screen = await _page(driver)
+        await driver.keys("enter")
+        assert driver.deck.intents == []
+        assert "recorded" in screen.note.rows[0].text
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 120, 200])
+def test_no_row_of_the_page_is_wider_than_it(width: int) -> None:
+    state = scenes.planned().state()
+    rows = plan_rows(state.asks[0], state, selected=1, width=width)
+    assert all(len(row.text) <= width for row in rows), [len(row.text) for row in rows]

@@ -1,0 +1,227 @@
+"""What supervision shows beside the state word: slow, limits, claims, steering, cache, context."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from forkdeck.model.events.fork import ForkRecovered, ForkSteered
+from forkdeck.model.events.session import HeadRecorded, NoticeRaised
+from forkdeck.model.events.step import UsageReported
+from forkdeck.model.events.turn import HistoryCompacted
+from forkdeck.model.ids import PARENT
+from forkdeck.model.intents import AbortFork, CancelTool, CompactParent
+from forkdeck.model.raw import to_raw
+from forkdeck.model.usage import Usage
+from forkdeck.store.cache_view import cache_view
+from forkdeck.store.flags import context_words, flags_of, reason_words, slow_words
+from forkdeck.ui.cache_rows import VERDICTS, cache_rows
+from forkdeck.ui.screens.cache import CacheScreen
+from forkdeck.ui.screens.notices import NoticesScreen
+from tests.ui.test_deck import Driver, driven
+from tests.widgets import scenes
+from tests.widgets.host import text_of
+
+
+def _board(driver: Driver) -> str:
+    return "\n".join(text_of(driver.screen.body.board))
+
+
+def _pane(driver: Driver) -> str:
+    pane = driver.screen.pane
+    assert pane is not None
+    return "\n".join(text_of(pane))
+
+
+async def test_slow_is_said_everywhere_with_its_clock_and_stops_nothing() -> None:
+    async with driven(scenes.troubled().events) as driver:
+        assert "! 1 slow" in text_of(driver.screen.title_line)[0]
+        assert "! SLOW  api-audit" in _board(driver)
+        assert "repeats 1:1" in _board(driver)
+        assert "1 slow   1 api-audit   repeats 1:1" in driver.strip
+        assert "Ctrl+X 1 goes there" in driver.strip
+        await driver.keys("tab", "1")
+        assert driver.strip.endswith("Space steer   K stop tool   x abort")
+        card = _pane(driver)
+        assert "bash pytest -k net called 4 times" in card
+        assert "repeats, the very same call again" in card
+        assert "Nothing stops it by itself." in card
+        assert driver.deck.intents == []
+        await driver.keys("K", "x")
+        assert driver.deck.intents == [CancelTool(run="f1"), AbortFork(handle="f1")]
+        driver.deck.apply(ForkRecovered(run="f1"), urgent=True)
+        await driver.settle()
+        assert "SLOW" not in _board(driver)
+        assert "Nothing stops it" not in _pane(driver)
+        assert driver.strip == ""
+
+
+async def test_flags_of_the_rows() -> None:
+    state = scenes.troubled().state()
+    assert flags_of(state, "f1") == []
+    assert flags_of(state, "f2") == [("! near $0.40", True), ("STEER", False)]
+    assert flags_of(state, "f3") == [("UNVERIFIED 2", True)]
+    assert flags_of(state, "f4") == [("MISS", True)]
+    assert slow_words(state.forks["f1"], state.at_ms).startswith("repeats 1:1")
+    assert slow_words(state.forks["f2"], state.at_ms) == ""
+    async with driven(scenes.troubled().events, size=(80, 24)) as driver:
+        board = _board(driver)
+        assert "UNVERIFIED 2" in board
+        assert "! near $0.40" in board
+
+
+async def test_claims_stand_below_their_report() -> None:
+    async with driven(scenes.troubled().events) as driver:
+        await driver.keys("tab", "3", "z")
+        shown = _pane(driver)
+        assert "! 2 of 3 not confirmed" in shown
+        assert "names src/http/pool.py, which does not exist" in shown
+        assert "UNVERIFIED 2" in text_of(driver.screen.pane)[0]  # type: ignore[arg-type]
+        await driver.keys("]")
+        await driver.keys("4")
+        assert "✓ 3 of 3 claims checked" in _pane(driver)
+
+
+async def test_the_zoom_shows_what_is_near_and_the_lines_that_tool_calls_told() -> None:
+    async with driven(scenes.troubled().events) as driver:
+        await driver.keys("tab", "2", "z")
+        facts = text_of(driver.screen.body.facts)
+        assert any("money" in row and "! $0.33 of 0.40" in row for row in facts)
+        assert any(row.split() == ["src/io/retry.py", "+41", "−6"] for row in facts)
+        assert any(row.split() == ["notes.md", "–"] for row in facts)
+        assert "83 % of $0.40 is used" in _pane(driver)
+
+
+async def test_steering_waits_and_is_then_part_of_the_conversation() -> None:
+    async with driven(scenes.troubled().events) as driver:
+        await driver.keys("tab", "2")
+        assert "waits for the tool to end: Leave notes.md alone." in _pane(driver)
+        driver.deck.apply(
+            ForkSteered(run="f2", text="Leave notes.md alone.", delivered=True), urgent=True
+        )
+        await driver.settle()
+        shown = _pane(driver)
+        assert "waits for the tool" not in shown
+        assert "Leave notes.md alone." in shown
+
+
+async def test_the_cache_page_explains_each_run() -> None:
+    async with driven(scenes.troubled().events) as driver:
+        await driver.keys("tab", "4")
+        await driver.screen.act("cache")
+        await driver.settle()
+        screen = driver.pilot.app.screen
+        assert isinstance(screen, CacheScreen)
+        shown = "\n".join(text_of(screen.sheet))
+        assert "! MISS" in shown
+        assert 'system block 2: "effort: high"' in shown
+        assert dict(VERDICTS)["MISS"] in shown
+        parent = next(row for row in shown.split("\n") if row.split()[:1] == ["parent"])
+        assert "9c1e4a7b" in parent
+        assert "$0.00" not in parent
+        await driver.keys("k", "enter")
+        assert driver.pilot.app.screen is driver.screen
+        assert driver.selected == "f3"
+        assert driver.screen.view.zoomed
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 120, 200])
+def test_no_row_of_the_cache_page_is_wider_than_it(width: int) -> None:
+    view = cache_view(scenes.troubled().state())
+    for selected in range(len(view.rows)):
+        rows = cache_rows(view, selected=selected, width=width)
+        assert all(len(row.text) <= width for row in rows)
+
+
+def test_an_endpoint_that_tells_nothing_of_a_cache_is_not_a_zero() -> None:
+    script = scenes.Script().opened().parent_talk().batch(1).started("f1")
+    rows = cache_rows(cache_view(scenes.Script().opened().state()), selected=0, width=120)
+    assert any("told anything of a cache" in row.text for row in rows)
+    rows = cache_rows(cache_view(script.state()), selected=1, width=120)
+    line = next(row.text for row in rows if "api-audit" in row.text)
+    assert " 0 " not in line
+    assert "–" in line
+
+
+async def test_a_full_context_asks_for_a_summary_and_the_summary_is_shown() -> None:
+    script = scenes.empty()
+    script.add(HeadRecorded(sha256="9c1e", model="claude", context_tokens=13_500))
+    usage = Usage(input_tokens=300, output_tokens=100, cache_read_input_tokens=12_700)
+    script.add(UsageReported(usage=usage, model="claude", cost_usd=None))
+    async with driven(script.events) as driver:
+        assert "context 97% full: /compact" in driver.strip
+        await driver.type("/compact the plan")
+        await driver.keys("enter")
+        assert driver.deck.asked(CompactParent) == [CompactParent(hint="the plan")]
+        message = to_raw({"role": "user", "content": [{"type": "text", "text": "Short."}]})
+        done = HistoryCompacted(
+            message=message, kept_from=2, kept_to=2, before_tokens=13_100, text="Short.",
+        )  # fmt: skip
+        driver.deck.apply(done, urgent=True)
+        await driver.settle()
+        assert driver.strip == ""
+        shown = "\n".join(text_of(driver.screen.body.parent_pane))
+        assert "compacted: a summary of 2 messages, 0 kept ─" in shown
+        assert "Short." in shown
+
+
+def test_a_context_below_the_mark_or_without_a_window_says_nothing() -> None:
+    assert context_words(scenes.empty().state()) == ""
+    script = scenes.Script().opened()
+    script.add(HeadRecorded(sha256="9c1e", model="claude"))
+    assert context_words(script.state()) == ""
+
+
+def test_reasons_have_their_figures() -> None:
+    state = scenes.deck(8).state()
+    fork, run = state.forks["f7"], state.runs["f7"]
+
+    def words(**change: object) -> str:
+        return reason_words(msgspec.structs.replace(fork, **change), run)
+
+    assert words(reason="budget") == "money, $0.21 of 0.40"
+    assert words(reason="time", started_at_ms=0, ended_at_ms=900_000) == "time, 15:00 of 15:00"
+    assert words(reason="the model stopped") == "the model stopped"
+    assert words(status="ABRT", reason="person") == "you stopped it"
+
+
+async def test_notices_are_kept_and_can_be_read_again() -> None:
+    async with driven(count=3) as driver:
+        driver.deck.apply(
+            NoticeRaised(
+                severity="warning", what="The endpoint refused\x1b[31m an effort.",
+                kept="The turn went on.", remedy="Set effort in the settings.", at_ms=61_000,
+            )
+        )  # fmt: skip
+        await driver.screen.act("notices")
+        await driver.settle()
+        screen = driver.pilot.app.screen
+        assert isinstance(screen, NoticesScreen)
+        shown = "\n".join(text_of(screen.sheet))
+        assert "1:01  !" in shown
+        assert "kept   The turn went on." in shown
+        assert "next   Set effort in the settings." in shown
+        assert "\x1b" not in shown
+        await driver.keys("escape")
+        assert driver.pilot.app.screen is driver.screen
+
+
+async def test_the_palette_runs_a_command_without_arguments_at_once() -> None:
+    async with driven(count=3) as driver:
+        driver.screen.put_command("/cache")
+        await driver.settle()
+        assert isinstance(driver.pilot.app.screen, CacheScreen)
+        await driver.keys("escape")
+        driver.screen.put_command("/model")
+        assert driver.screen.area.text == "/model "
+
+
+async def test_the_key_after_the_leader_is_never_typed_however_fast() -> None:
+    async with driven(count=3) as driver:
+        driver.clock.ms += 1_000
+        await driver.pilot.press("ctrl+x", "2", "x", "y")
+        await driver.settle()
+        assert driver.selected == "f2"
+        assert driver.screen.area.text in {"xy", ""}
+        assert driver.deck.asked(AbortFork) == []
+        assert PARENT in driver.deck.state.runs
