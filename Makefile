@@ -57,7 +57,7 @@ arrows: $(VENV)/.ready-dev ## import-linter: which package may know which
 	$(BIN)/lint-imports
 
 tests: $(VENV)/.ready-dev ## pytest
-	$(BIN)/python -m pytest -q
+	$(BIN)/python -m pytest -q -n auto --maxprocesses 4 --dist worksteal
 
 bench: $(VENV)/.ready-dev ## measure the figures that are promised
 	$(BIN)/python -m tests.bench

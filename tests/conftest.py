@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 
 import pytest
+
+from forkdeck.sandbox.probe import probe
 
 # Before Textual is imported: these change what is drawn.
 for _name in ("NO_COLOR", "TEXTUAL_THEME", "TEXTUAL_DIM_FACTOR", "FORCE_COLOR"):
@@ -13,6 +16,14 @@ os.environ["TEXTUAL_ANIMATIONS"] = "none"
 for _name in [name for name in os.environ if name.startswith(("ANTHROPIC_", "FORKDECK_"))]:
     if _name != "FORKDECK_SOAK":
         os.environ.pop(_name)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skip what needs a sandbox, loudly, where none works."""
+    marked = [item for item in items if item.get_closest_marker("needs_sandbox")]
+    if marked and (found := asyncio.run(probe())).level != "sandboxed":
+        for item in marked:
+            item.add_marker(pytest.mark.skip(reason=f"NO WORKING BUBBLEWRAP HERE: {found.why}"))
 
 
 @pytest.fixture(autouse=True)

@@ -228,3 +228,25 @@ def eventually(holds: object, seconds: float = 5) -> bool:
             return True
         time.sleep(0.02)
     return bool(holds())
+
+
+@contextmanager
+def scripted_model(base: Path, script: Path) -> Generator[dict[str, str]]:
+    """Run ``forkdeck rehearsal`` as a process; gives the variables that point a client at it."""
+    place = Program(base)
+    process = subprocess.Popen(
+        [*FORKDECK, "rehearsal", "--scenario", str(script)],
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        cwd=place.project, env=place.environment, text=True,
+    )  # fmt: skip
+    assert process.stdout is not None
+    lines = [process.stdout.readline() for _ in range(2)]
+    found = dict(re.findall(r"export (\w+)=(\S+)", "".join(lines)))
+    assert set(found) == {"ANTHROPIC_BASE_URL", "ANTHROPIC_API_KEY"}, lines
+    try:
+        yield found
+    finally:
+        process.terminate()
+        out, err = process.communicate(timeout=10)
+    assert (process.returncode, out) == (0, ""), err
+    assert "Traceback" not in err

@@ -122,14 +122,6 @@ class TrustStore:
         self._store(project_root, {file.path: file.sha256 for file in files})
         return files
 
-    def revoke(self, project_root: Path) -> None:
-        """Trust the project no longer.
-
-        Raises:
-            ConfigError: The state directory cannot be written.
-        """
-        self._store(project_root, None)
-
     def _load(self) -> dict[str, dict[str, str]]:
         try:
             loaded: Any = json.loads(self._file.read_bytes())
@@ -146,14 +138,12 @@ class TrustStore:
                 found[str(name)] = {str(path): str(value) for path, value in pairs.items()}
         return found
 
-    def _store(self, project_root: Path, files: Mapping[str, str] | None) -> None:
+    def _store(self, project_root: Path, files: Mapping[str, str]) -> None:
         try:
             self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             with _locked(self._file.with_suffix(".lock")):
                 projects = self._load()
-                projects.pop(_name(project_root), None)
-                if files is not None:
-                    projects[_name(project_root)] = dict(files)
+                projects[_name(project_root)] = dict(files)
                 _replace(self._file, json.dumps({"version": 1, "projects": projects}, indent=1))
         except OSError as error:
             raise ConfigError(

@@ -23,6 +23,7 @@ from forkdeck.engine.templates import Templates
 from forkdeck.engine.user_slot import first_blocks
 from forkdeck.errors import SessionError, WorktreeError
 from forkdeck.model.events.fork import ForkReopened, ForkStarted, ForkSteered
+from forkdeck.model.events.session import NoticeRaised
 from forkdeck.model.events.turn import MessageAdded
 from forkdeck.model.events.work import WorktreeCreated
 from forkdeck.model.prefix import message_blocks
@@ -63,6 +64,7 @@ class ForkStarter:
         self._heads = heads
         self._marks_of = marks_of
         self._templates = Templates(parts)
+        self._burden_told = False
 
     async def start(self, fork: Fork) -> Run:
         """Return a fork's conversation, ready to be driven.
@@ -153,6 +155,7 @@ class ForkStarter:
         worktrees = self._parts.worktrees
         if worktrees is None:
             raise WorktreeError("There is no git here, so a write fork cannot start.")
+        await self._tell_burden(worktrees)
         lease = await self._create(worktrees, fork, dirty=dirty)
         self._hub.append(
             WorktreeCreated(
@@ -166,6 +169,21 @@ class ForkStarter:
             )
         )
         return worktrees.workspace(lease), worktree_notice(lease)
+
+    async def _tell_burden(self, worktrees: Worktrees) -> None:
+        """Say once, before the first worktree is made, that it is a big one."""
+        if self._burden_told:
+            return
+        self._burden_told = True
+        what = await worktrees.burden()
+        if what:
+            self._hub.append(
+                NoticeRaised(
+                    severity="warning",
+                    what=what,
+                    remedy="Prefer read-only forks, or few write forks at once.",
+                )
+            )
 
     async def _create(self, worktrees: Worktrees, fork: Fork, *, dirty: bool) -> Lease:
         """Create a worktree; an abort meanwhile waits for it, so that it can be removed again."""

@@ -32,7 +32,7 @@ def _facts(
     )
 
 
-_FAMILIES: dict[str, ModelFacts] = {
+MODELS: dict[str, ModelFacts] = {
     "claude-fable-5-2": _facts(512, "high"),
     "claude-mythos-5-2": _facts(512, "high"),
     "claude-fable-5-1": _facts(512, "high"),
@@ -58,14 +58,9 @@ _FAMILIES: dict[str, ModelFacts] = {
 
 def model_facts(model: str) -> ModelFacts:
     """Return what is known of a model, also under a dated name; careful for an unknown one."""
-    for family, facts in _FAMILIES.items():
+    for family, facts in MODELS.items():
         rest = model.removeprefix(family)
         dated = rest.startswith("-") and len(rest) == 9 and rest[1:].isdigit()
         if rest != model and (not rest or dated or rest == "-latest"):
             return facts
     return ModelFacts()
-
-
-def known_models() -> tuple[str, ...]:
-    """Return the names of the models in the table, for completion."""
-    return tuple(_FAMILIES)

@@ -12,7 +12,7 @@ import logging
 import os
 import sys
 import threading
-from collections.abc import Generator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +22,9 @@ from forkdeck.providers.credentials import DEFAULT_BASE_URL, Credentials
 if TYPE_CHECKING:
     import anthropic
     import httpx2
+
+LONGEST_REFUSAL_BYTES = 64 << 10
+"""What is read of a refusal, as sent: compressed, it can still be a thousand times as much."""
 
 _PREFIX = "ANTHROPIC_"
 _LOGGERS = ("anthropic", "httpx2", "httpcore2")
@@ -62,6 +65,7 @@ def make_client(
         # The loopback server is never reached through a proxy.
         trust_env=not rehearsal,
         timeout=httpx2.Timeout(read_timeout_s, connect=10.0),
+        event_hooks={"response": [_shortener()]},
         **network,
     )
     with _environment(credentials.plain_values() if credentials.kind == "profile" else {}):
@@ -72,6 +76,32 @@ def make_client(
             default_headers=_headers(credentials, auth, headers, anthropic.Omit()),
             **_signing(credentials, base_url),
         )
+
+
+def _shortener() -> Callable[[httpx2.Response], Awaitable[None]]:
+    """Return a hook that ends a refusal's body early: the SDK reads all of it into memory."""
+    import httpx2  # noqa: PLC0415 - as above
+
+    class Short(httpx2.AsyncByteStream):
+        def __init__(self, whole: httpx2.AsyncByteStream) -> None:
+            self._whole = whole
+
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            left = LONGEST_REFUSAL_BYTES
+            async for piece in self._whole:
+                yield piece[:left]
+                left -= len(piece)
+                if left <= 0:
+                    return
+
+        async def aclose(self) -> None:
+            await self._whole.aclose()
+
+    async def shorten(response: httpx2.Response) -> None:
+        if not response.is_success and isinstance(response.stream, httpx2.AsyncByteStream):
+            response.stream = Short(response.stream)
+
+    return shorten
 
 
 def import_sdk() -> None:

@@ -1,7 +1,7 @@
 """The lock that says a process has a session open; the kernel frees it when the process dies.
 
-Taken by the log's writer for as long as it lives, and by a repair while it works. Whoever sweeps
-worktrees asks here whether their session lives. A lock, not a process id: ids are used again.
+Taken by the log's writer for as long as it lives, and by a repair while it works. A lock, not a
+process id: ids are used again.
 """
 
 from __future__ import annotations
@@ -34,20 +34,3 @@ def take_lock(paths: SessionPaths) -> int:
         os.close(descriptor)
         raise
     return descriptor
-
-
-def is_locked(paths: SessionPaths) -> bool:
-    """Tell whether some process has the session open; false when that cannot be told."""
-    try:
-        descriptor = os.open(paths.lock, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
-    except OSError:
-        return False
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except OSError:
-        return False
-    finally:
-        os.close(descriptor)
-    return False

@@ -8,6 +8,8 @@ while open is made anew with everything it held.
 from __future__ import annotations
 
 import os
+import shlex
+import stat
 from pathlib import Path
 
 from forkdeck.errors import SessionError
@@ -17,6 +19,8 @@ from forkdeck.sessionlog.reader import repair_held_tail
 
 _LOG_FLAGS = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
 _COPY_BLOCK = 1 << 20
+_LEVELS = 3
+# A session's directory stands at <state>/sessions/<project>/<session>.
 # macOS has no fdatasync; fsync is the stronger call.
 _sync_data = getattr(os, "fdatasync", os.fsync)
 
@@ -38,12 +42,37 @@ def make_private_directory(directory: Path) -> None:
         raise NotADirectoryError(20, "Not a directory", str(directory))
 
 
+def check_private(directory: Path) -> None:
+    """Refuse a session's directory that somebody else could change.
+
+    Looks at the directory and at what stands above it up to the state directory.
+
+    Raises:
+        SessionError: One of them is another user's, or others may write to it.
+        OSError: It cannot be looked at.
+    """
+    for path in (directory, *directory.parents[:_LEVELS]):
+        facts = path.stat()
+        if facts.st_uid not in (os.geteuid(), 0):
+            raise SessionError(
+                f"{path} belongs to another user (id {facts.st_uid}), who could change what is"
+                " logged and done here.",
+                "Take it over with chown, or set FORKDECK_STATE_DIR to a directory of your own.",
+            )
+        # In a sticky directory (/tmp) others can add names and change none.
+        if facts.st_mode & 0o022 and not facts.st_mode & stat.S_ISVTX:
+            raise SessionError(
+                f"Others may write to {path}, and could change what is logged and done here.",
+                f"Use: chmod go-w {shlex.quote(str(path))}",
+            )
+
+
 class LogFile:
     """A session's log, locked for this process until `close`.
 
     Raises:
         SessionBusy: Another process (or another part of this one) holds the session.
-        SessionError: The directory or a file in it cannot be made or opened.
+        SessionError: The directory or a file in it cannot be made or opened, or is not private.
     """
 
     def __init__(self, paths: SessionPaths) -> None:
@@ -53,6 +82,7 @@ class LogFile:
         self._log = -1
         try:
             make_private_directory(paths.directory)
+            check_private(paths.directory)
             self._lock = take_lock(paths)
             existed = paths.events.exists()
             self.kept_aside_bytes = repair_held_tail(paths) if existed else 0

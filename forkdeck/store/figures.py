@@ -5,7 +5,7 @@ Pure functions. What is not known is `UNKNOWN`, never a zero.
 
 from __future__ import annotations
 
-from decimal import ROUND_HALF_UP, Decimal
+from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
 
 from forkdeck.model.usage import Cost
 
@@ -54,6 +54,15 @@ def money(usd: Decimal | None) -> str:
         return "<$0.01"
     rounded = usd.quantize(_CENT, rounding=ROUND_HALF_UP)
     return f"−${-rounded:,.2f}" if rounded < 0 else f"${rounded:,.2f}"
+
+
+def dollars(text: str | None) -> Decimal | None:
+    """Return decimal text as an amount; None when it is none that a price can have."""
+    try:
+        amount = Decimal(text or "")
+    except InvalidOperation:
+        return None
+    return amount if amount.is_finite() and 0 <= amount < _BELIEVABLE else None
 
 
 def cost(value: Cost | None, *, known: bool = True) -> str:

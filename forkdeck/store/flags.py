@@ -9,7 +9,7 @@ from typing import Final
 
 from forkdeck.model.state import DeckState, ForkState, RunState
 from forkdeck.model.words import SlowClock
-from forkdeck.store.figures import clock, limit, money, percent
+from forkdeck.store.figures import clock, dollars, limit, money, percent
 from forkdeck.store.text import one_line
 
 _CLOCKS: Final[dict[SlowClock, str]] = {
@@ -39,7 +39,7 @@ def reason_words(fork: ForkState, run: RunState | None) -> str:
     """Return why a fork ended: its reason, and of a limit the figures that reached it."""
     reason = one_line(fork.reason, 400)
     if fork.status == "ABRT" and reason == "person":
-        return "you stopped it"
+        return "stopped by you"
     if fork.status != "PART" or run is None:
         return reason
     if reason == "turns" and fork.max_turns:
@@ -48,8 +48,9 @@ def reason_words(fork: ForkState, run: RunState | None) -> str:
     if reason == "time" and fork.timeout_s and fork.started_at_ms is not None:
         used = (fork.ended_at_ms or fork.started_at_ms) - fork.started_at_ms
         return f"time, {clock(used)} of {clock(round(fork.timeout_s * 1000))}"
-    if reason == "budget" and fork.budget_usd and run.cost.known:
-        return f"money, {money(run.cost.usd)} of {limit(fork.budget_usd)}"
+    budget = dollars(fork.budget_usd)
+    if reason == "budget" and budget is not None and run.cost.known:
+        return f"money, {money(run.cost.usd)} of {limit(budget)}"
     return reason
 
 

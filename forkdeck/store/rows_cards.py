@@ -137,13 +137,19 @@ def end_card(
         "FAIL": ("error", "bad-strong", "error", "error"),
         "PART": ("limit", "warn-strong", "warn", "warn"),
         "INTR": ("ended", "warn-strong", "warn", "warn"),
-        "ABRT": ("stopped", "strong", "panel", "rest"),
+        "ABRT": ("ended", "strong", "panel", "rest"),
     }
     if fork.status not in labels:
         return []
     label, style, fill, bar = labels[fork.status]
     card = Card(grid, fill, bar, compact=compact)
     card.field((style, label), [("text", reason_words(fork, run) or "no reason was given")])
+    if fork.started_at_ms is None and not run.history:
+        # Nothing of it is there to go on with.
+        card.field(("muted", "next"), [("text", "it never started; /fork gives the task anew")])
+        if fork.owed and not recorded:
+            card.keys([(".", "settle")])
+        return card.done()
     card.field(("muted", "kept"), [("text", kept_words(fork, run))])
     if fork.remedy:
         card.field(("muted", "next"), [("text", clean_line(fork.remedy))])

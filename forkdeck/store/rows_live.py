@@ -172,7 +172,14 @@ def tail_rows(
         line = cut_end(f"steer, waits for the tool to end: {clean_line(text)}", grid.room)
         rows.append(Row((pad, ("note", line))))
     cards: list[Row] = []
-    for ask in asks_of(state, run.run):
+    asks = asks_of(state, run.run)
+    if len(asks) > 1:
+        # One card at a time: a key must not answer another question than the one that is read.
+        rows += [BLANK] if rows else []
+        more = plural(len(asks) - 1, "more question")
+        words = cut_end(f"{more} after this one", grid.room)
+        rows.append(Row((("text", " " * grid.indent), ("note", words))))
+    for ask in asks[:1]:
         if ask.event.plan is None:
             cards += ask_card(ask, state, grid, now_ms, compact=compact, recorded=recorded)
             continue

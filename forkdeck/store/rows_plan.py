@@ -6,14 +6,13 @@ from the plan in the request; what is not known is said, never guessed.
 
 from __future__ import annotations
 
-from decimal import Decimal
 from typing import Final
 
 from forkdeck.model.launching import LaunchPlan
 from forkdeck.model.state import Ask, DeckState
 from forkdeck.store.card import Card
 from forkdeck.store.cells import cell_width, cut_end, fit
-from forkdeck.store.figures import clock, money, plural, tokens
+from forkdeck.store.figures import clock, dollars, money, plural, tokens
 from forkdeck.store.rows_cards import ask_keys
 from forkdeck.store.rows_text import clean_line
 from forkdeck.store.rows_types import Grid, Row, Span
@@ -41,9 +40,9 @@ def launch_words(plan: LaunchPlan, state: DeckState) -> str:
 
 def price_words(plan: LaunchPlan) -> str:
     """Return a plan's price range, or that none is known."""
-    if plan.low_usd is None or plan.high_usd is None:
+    low, high = dollars(plan.low_usd), dollars(plan.high_usd)
+    if low is None or high is None:
         return "not known for this model"
-    low, high = Decimal(plan.low_usd), Decimal(plan.high_usd)
     return f"{money(low)} to {money(high)}"
 
 
@@ -54,6 +53,12 @@ def prefix_words(plan: LaunchPlan) -> str:
     warmth = {True: ", warm", False: ", cold", None: ""}[plan.warm]
     why = f": {clean_line(plan.cold_why)}" if plan.warm is False and plan.cold_why else ""
     return f"{tokens(plan.prefix_tokens)} tokens{warmth}{why}"
+
+
+def at_once_words(plan: LaunchPlan) -> str:
+    """Return how many of a plan's forks run at once: ``4``, or ``4 of 30``."""
+    count, most = len(plan.forks), plan.max_concurrency
+    return str(count) if most >= count else f"{most} of {count}"
 
 
 def base_words(plan: LaunchPlan) -> str:
@@ -96,12 +101,12 @@ def plan_card(
     right: list[Span] = [("muted", f"waiting {waited}" if wide else waited)]
     card.field(("ask", "plan"), [("strong", launch_words(plan, state))], right)
     price: list[Span] = [("text", price_words(plan))]
-    if plan.likely_usd is not None:
-        price.append(("muted", f", usually {money(Decimal(plan.likely_usd))}"))
+    if (likely := dollars(plan.likely_usd)) is not None:
+        price.append(("muted", f", usually {money(likely)}"))
     card.field(("muted", "price"), price)
     card.field(("muted", "prefix"), [("text", prefix_words(plan))])
     seeds = ", ".join(clean_line(seed) for seed in plan.seeds)
-    card.field(("muted", "seed"), [("text", f"{seeds}, {plan.max_concurrency} at once")])
+    card.field(("muted", "seed"), [("text", f"{seeds}, {at_once_words(plan)} at once")])
     if base := base_words(plan):
         card.field(("muted", "base"), [("warn" if plan.dirty_files else "text", base)])
     card.field(("muted", "apart"), [("text", ", ".join(map(clean_line, plan.isolation)))])

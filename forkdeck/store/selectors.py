@@ -11,9 +11,7 @@ from decimal import Decimal
 import msgspec
 
 from forkdeck.model.ids import PARENT
-from forkdeck.model.raw import JsonDict
 from forkdeck.model.state import Ask, DeckState, ForkState, RunState
-from forkdeck.model.thinking import sent_messages
 from forkdeck.model.usage import NO_COST, Cost, Usage
 from forkdeck.store.changes import streamed_text
 
@@ -184,12 +182,6 @@ def metrics(state: DeckState, handle: str, now_ms: int) -> Metrics:
         cost_known=run.cost.known and spent,
         cache_share=run.usage.cache_share,
     )
-
-
-def wire_messages(run_state: RunState) -> list[JsonDict]:
-    """Return a run's history decoded, exactly as it was or will be sent."""
-    start = run_state.head.thinking_from if run_state.head is not None else 0
-    return sent_messages(run_state.history.since(0), start)
 
 
 def open_ask(state: DeckState, run: str) -> Ask | None:

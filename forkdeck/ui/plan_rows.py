@@ -12,8 +12,9 @@ from forkdeck.model.launching import LaunchPlan, PlannedFork
 from forkdeck.model.state import Ask, DeckState
 from forkdeck.store import selectors
 from forkdeck.store.cells import fit
-from forkdeck.store.figures import limit, money, plural
+from forkdeck.store.figures import dollars, limit, money
 from forkdeck.store.rows_plan import (
+    at_once_words,
     base_words,
     kept_forks,
     launch_words,
@@ -62,7 +63,7 @@ def plan_rows(
         chosen = plan.forks[selected]
         rows += [BLANK, line([("heading", f"  task of {outside(chosen.name)}")], width=width)]
         rows += wrapped(chosen.task.strip(), width=width, margin=4)
-    rows += [BLANK, _keys(plan, state, width)]
+    rows += [BLANK, _keys(ask, plan, state, width)]
     return rows
 
 
@@ -82,7 +83,8 @@ def _fork(fork: PlannedFork, *, kept: bool, selected: bool, width: int) -> Row:
 
 
 def _price(plan: LaunchPlan, state: DeckState, width: int, *, ascii_: bool) -> list[Row]:
-    likely = "" if plan.likely_usd is None else f", usually {money(Decimal(plan.likely_usd))}"
+    usual = dollars(plan.likely_usd)
+    likely = "" if usual is None else f", usually {money(usual)}"
     budget = state.session.budget_usd
     spent = selectors.total_cost(state)
     right: list[Span] = []
@@ -93,15 +95,16 @@ def _price(plan: LaunchPlan, state: DeckState, width: int, *, ascii_: bool) -> l
         line([("muted", f"  {fit('price', _LABEL)}"), ("strong", price_words(plan)),
               ("muted", likely)], right, width=width, margin=1)
     ]  # fmt: skip
-    if plan.low_usd is not None and plan.high_usd is not None and width >= 60:
-        rows.append(_scale(Decimal(plan.low_usd), Decimal(plan.high_usd), width, ascii_=ascii_))
+    low, high = dollars(plan.low_usd), dollars(plan.high_usd)
+    if low is not None and high is not None and low <= high and width >= 60:
+        rows.append(_scale(low, high, width, ascii_=ascii_))
     return rows
 
 
 def _scale(low: Decimal, high: Decimal, width: int, *, ascii_: bool) -> Row:
     """Return the price range as a part of a scale from nothing to the next round sum."""
     top = Decimal("0.01")
-    while top < high and top < Decimal(10) ** 9:
+    while top < high:
         top = next(top * step for step in _STEPS if top * step >= high or step == _STEPS[-1])
     cells = min(_SCALE, width - _LABEL - 20)
     start = int(low / top * cells)
@@ -118,7 +121,7 @@ def _scale(low: Decimal, high: Decimal, width: int, *, ascii_: bool) -> Row:
 def _facts(plan: LaunchPlan, width: int) -> list[Row]:
     facts: list[tuple[str, str]] = [
         ("prefix", prefix_words(plan)),
-        ("at once", f"{plan.max_concurrency} of {plural(len(plan.forks), 'fork')}"),
+        ("at once", at_once_words(plan)),
     ]
     if plan.warm is False and len(plan.forks) > 1:
         facts.append(("warm-up", "the first fork leads, the others follow at its first token"))
@@ -143,10 +146,11 @@ def _labelled(label: str, text: str, width: int) -> list[Row]:
     ]
 
 
-def _keys(plan: LaunchPlan, state: DeckState, width: int) -> Row:
+def _keys(ask: Ask, plan: LaunchPlan, state: DeckState, width: int) -> Row:
+    told = "" if ask.event.tool == "user" else " the parent is told,"
     return line(
         [("key", "  Enter"), ("muted", f" {launch_words(plan, state)}   "), ("key", "-"),
-         ("muted", " refuse; the parent is told, nothing was spent   "), ("key", "_"),
+         ("muted", f" refuse;{told} nothing was spent   "), ("key", "_"),
          ("muted", " refuse and say why")],
         width=width, margin=1, fill="panel",
     )  # fmt: skip

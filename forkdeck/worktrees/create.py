@@ -15,7 +15,8 @@ import msgspec
 
 from forkdeck.errors import WorktreeError
 from forkdeck.model.ports import Clock
-from forkdeck.worktrees.git import HostGit
+from forkdeck.sessionlog.logfile import make_private_directory
+from forkdeck.worktrees.git import HostGit, refusal
 from forkdeck.worktrees.git_sandbox import GitSandbox
 from forkdeck.worktrees.inspect import count_dirty
 from forkdeck.worktrees.layout import (
@@ -70,7 +71,7 @@ async def make_worktree(
     if head is None:
         raise WorktreeError("This repository has no commit yet.", "Commit, then try again.")
     try:
-        await git.thread(lambda: place.directory.mkdir(parents=True, mode=0o700))
+        await git.thread(lambda: _make_directory(place.directory))
     except FileExistsError as error:
         raise WorktreeError(
             f"{place.handle} has a worktree already: {place.directory}.",
@@ -88,6 +89,12 @@ async def make_worktree(
         if not made:
             await asyncio.shield(asyncio.create_task(_take_back(maker, repo, place, base_ref)))
     return record
+
+
+def _make_directory(directory: Path) -> None:
+    """Make a fork's own directory, which must be new; blocking."""
+    make_private_directory(directory.parent)
+    directory.mkdir(mode=0o700)
 
 
 async def _make(
@@ -155,7 +162,7 @@ async def _add(maker: Maker, repo: Repo, place: ForkPlace, base: str) -> None:
             if not any(word in words for word in _PASSING):
                 break
             await maker.clock.sleep(0.03 * 2**attempt)
-    raise WorktreeError(f"git could not add a worktree: {words[-400:]}")
+    raise refusal("git could not add a worktree", words, repo.common)
 
 
 async def _populate(maker: Maker, repo: Repo, place: ForkPlace, base: str) -> None:

@@ -64,12 +64,19 @@ SAFE_CONFIG: Final = (
     ("core.sshCommand", "false"),
     ("core.gitProxy", "false"),
     ("gpg.program", "false"),
+    ("credential.helper", ""),
     ("log.showSignature", "false"),
     ("protocol.ext.allow", "never"),
     ("submodule.recurse", "false"),
     ("fetch.recurseSubmodules", "false"),
     ("transfer.fsckObjects", "true"),
     ("fetch.fsckObjects", "true"),
+)
+
+_NOT_WRITABLE: Final = (
+    "Read-only file system",
+    "Permission denied",
+    "insufficient permission for adding an object",
 )
 
 _INHERITED: Final = ("PATH", "HOME", "XDG_CONFIG_HOME", "USER", "LOGNAME", "TMPDIR")
@@ -95,6 +102,23 @@ def config_environment(pairs: Sequence[tuple[str, str]] = SAFE_CONFIG) -> dict[s
         variables[f"GIT_CONFIG_KEY_{number}"] = key
         variables[f"GIT_CONFIG_VALUE_{number}"] = value
     return variables
+
+
+def refusal(what: str, words: str, git_dir: Path) -> WorktreeError:
+    """Return the error of a failed command; a git directory that cannot be written is named.
+
+    Args:
+        what: What failed.
+        words: git's own words.
+        git_dir: The git directory it worked on.
+    """
+    sign = next((sign for sign in _NOT_WRITABLE if sign in words), None)
+    if sign is None:
+        return WorktreeError(f"{what}: {words.strip()[-600:]}")
+    return WorktreeError(
+        f"git cannot write to {git_dir} ({sign}), and write forks keep their work there.",
+        "Make it writable for your user, work in a clone, or fork without --write.",
+    )
 
 
 def git_program() -> str | None:
@@ -195,7 +219,7 @@ class HostGit:
         """
         answer = await self.call(git_dir, *arguments)
         if answer.code:
-            raise WorktreeError(f"git {arguments[0]} failed: {answer.err.strip()[-600:]}")
+            raise refusal(f"git {arguments[0]} failed", answer.err, git_dir)
         return answer.text
 
     async def commit_of(self, git_dir: Path, name: str) -> str | None:

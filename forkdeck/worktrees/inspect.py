@@ -2,7 +2,7 @@
 
 Nothing here runs code of the repository: ``rev-parse`` finds it, its own configuration files are
 parsed and never obeyed, and the count of uncommitted files comes from the git sandbox. Called by
-`forkdeck.worktrees.manager` and, for the start screen, by the command line.
+`forkdeck.worktrees.manager`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from forkdeck.worktrees.scratch import own_settings
 _RUNS_CODE: Final = re.compile(
     r"filter\..*\.(clean|smudge|process)|diff\..*\.(command|textconv)|diff\.external"
     r"|merge\..*\.driver|core\.(fsmonitor|hookspath|sshcommand|alternaterefscommand)"
-    r"|include\.path|includeif\..*\.path",
+    r"|remote\..*\.(uploadpack|vcs)|include\.path|includeif\..*\.path",
     re.IGNORECASE | re.DOTALL,
 )
 _HARMLESS: Final = frozenset(("", "false", "no", "off", "0"))
@@ -124,6 +124,18 @@ async def count_dirty(repo: Repo, head: str | None, sandbox: GitSandbox, git: Ho
         WorktreeError: git failed, or must not run here.
     """
     return len(await _status(repo, head, sandbox, git))
+
+
+async def with_count(found: Found, sandbox: GitSandbox, git: HostGit) -> RepoFacts:
+    """Return the facts with the number of uncommitted files, where it can be counted."""
+    if found.repo is None or not sandbox.available:
+        return found.facts
+    try:
+        dirty = await count_dirty(found.repo, found.facts.head, sandbox, git)
+    except WorktreeError:
+        # The count is a courtesy; what is broken is told by what needs it.
+        return found.facts
+    return msgspec.structs.replace(found.facts, dirty_files=dirty)
 
 
 async def parent_state(

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 from pathlib import Path
 from typing import Final
 
@@ -21,7 +20,6 @@ from forkdeck.model.ids import is_handle, is_session_id
 REFS: Final = "refs/forkdeck"
 """Root of the hidden refs."""
 
-_REPO_ID: Final = re.compile(r"[0-9a-f]{16}\Z")
 
 
 class Repo(msgspec.Struct, frozen=True, kw_only=True):
@@ -168,11 +166,6 @@ def check_names(session: str, handle: str | None = None) -> None:
         raise WorktreeError(f"{session[:80]!r} is no session id.", "Use an id from the list.")
     if handle is not None and not is_handle(handle):
         raise WorktreeError(f"{handle[:80]!r} is no fork's handle.", "Use one such as f3.")
-
-
-def is_repo_id(name: str) -> bool:
-    """Tell whether a directory's name is a repository's id."""
-    return _REPO_ID.match(name) is not None
 
 
 def ref_name(session: str, handle: str, *rest: str | int) -> str:

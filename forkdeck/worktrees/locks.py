@@ -16,6 +16,7 @@ from typing import Final
 
 from forkdeck.errors import WorktreeError
 from forkdeck.model.ports import Clock
+from forkdeck.sessionlog.logfile import make_private_directory
 
 _POLL_S: Final = 0.03
 _PATIENCE_MS: Final = 60_000
@@ -28,7 +29,7 @@ def take(path: Path) -> int | None:
         WorktreeError: The file cannot be made, or the file system has no locks.
     """
     try:
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_private_directory(path.parent)
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     except OSError as error:
         raise WorktreeError(f"The lock {path} cannot be made: {error.strerror}.") from error

@@ -20,6 +20,7 @@ from forkdeck.sandbox.runner import Runner
 from forkdeck.sessionlog.paths import SessionPaths, state_root
 from forkdeck.worktrees import sweep
 from forkdeck.worktrees.apply import apply_work
+from forkdeck.worktrees.burden import burden
 from forkdeck.worktrees.cherry_pick import pick_work
 from forkdeck.worktrees.create import Maker, make_worktree
 from forkdeck.worktrees.diff import DIFF_BYTES, compare, work_diff
@@ -27,7 +28,14 @@ from forkdeck.worktrees.fork_workspace import make_workspace
 from forkdeck.worktrees.git import HostGit
 from forkdeck.worktrees.git_sandbox import GitSandbox
 from forkdeck.worktrees.include import copy_included, included_paths
-from forkdeck.worktrees.inspect import Found, ParentState, look, parent_state, usable
+from forkdeck.worktrees.inspect import (
+    Found,
+    ParentState,
+    look,
+    parent_state,
+    usable,
+    with_count,
+)
 from forkdeck.worktrees.layout import (
     ForkPlace,
     ForkRecord,
@@ -40,7 +48,6 @@ from forkdeck.worktrees.layout import (
     write_record,
 )
 from forkdeck.worktrees.locks import RepoLock, SessionLocks
-from forkdeck.worktrees.parent_git import with_count
 from forkdeck.worktrees.remove import remove_worktree
 from forkdeck.worktrees.save import save_work
 from forkdeck.worktrees.scripts import LIVE
@@ -120,6 +127,13 @@ class GitWorktrees:
         if found.repo is None:
             return None
         return await parent_state(found.repo, found.facts.head, self._sandbox, self._git)
+
+    async def burden(self) -> str:
+        """Return why a worktree here takes long or much room, or nothing."""
+        repo = (await self._look()).repo
+        if repo is None:
+            return ""
+        return await self._git.thread(lambda: burden(repo, self._layout.state))
 
     async def create(self, handle: str, *, dirty: bool = False) -> Lease:
         """Make a fork's worktree at the parent's HEAD, or at a snapshot of its tree.

@@ -17,6 +17,7 @@ import msgspec
 from forkdeck.errors import WorktreeError
 from forkdeck.model.work import FileChange, SavedWork
 from forkdeck.sandbox.view import Mount
+from forkdeck.sessionlog.logfile import make_private_directory
 from forkdeck.worktrees.diff import DIFF_BYTES, compare, file_changes
 from forkdeck.worktrees.git import HostGit
 from forkdeck.worktrees.git_sandbox import GitSandbox
@@ -184,7 +185,7 @@ async def _collect(
 def _keep_patch(scratch: ScratchRepo, target: Path) -> None:
     source = scratch.result("patch")
     try:
-        target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_private_directory(target.parent)
         descriptor = os.open(
             target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600
         )

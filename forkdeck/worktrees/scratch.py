@@ -19,6 +19,7 @@ from typing import Final
 import msgspec
 
 from forkdeck.errors import WorktreeError
+from forkdeck.sessionlog.logfile import make_private_directory
 from forkdeck.worktrees.git import HostGit
 from forkdeck.worktrees.layout import Repo
 
@@ -218,7 +219,7 @@ def make_scratch(
         WorktreeError: It cannot be made.
     """
     try:
-        parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_private_directory(parent)
         scratch = ScratchRepo(Path(tempfile.mkdtemp(prefix="s-", dir=parent)))
         for name in ("out", "tmp", "share"):
             (scratch.directory / name).mkdir(mode=0o700)

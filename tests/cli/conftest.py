@@ -1,8 +1,5 @@
 from __future__ import annotations
 
-import asyncio
-import re
-import subprocess
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -10,37 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from forkdeck.sandbox.probe import probe
-from tests.program import FORKDECK, KEY, Program, repository
+from tests.program import KEY, Program, repository, scripted_model
 
 SCRIPT = Path(__file__).with_name("script.toml")
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    marked = [item for item in items if item.get_closest_marker("needs_sandbox")]
-    if marked and (found := asyncio.run(probe())).level != "sandboxed":
-        for item in marked:
-            item.add_marker(pytest.mark.skip(reason=f"NO WORKING BUBBLEWRAP HERE: {found.why}"))
 
 
 @pytest.fixture(scope="session")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
     """``forkdeck rehearsal`` as a separate process; returns what points a client at it."""
-    place = Program(tmp_path_factory.mktemp("model"))
-    process = subprocess.Popen(
-        [*FORKDECK, "rehearsal", "--scenario", str(SCRIPT)],
-        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        cwd=place.project, env=place.environment, text=True,
-    )  # fmt: skip
-    assert process.stdout is not None
-    lines = [process.stdout.readline() for _ in range(2)]
-    found = dict(re.findall(r"export (\w+)=(\S+)", "".join(lines)))
-    assert set(found) == {"ANTHROPIC_BASE_URL", "ANTHROPIC_API_KEY"}, lines
-    yield found
-    process.terminate()
-    out, err = process.communicate(timeout=10)
-    assert (process.returncode, out) == (0, ""), err
-    assert "Traceback" not in err
+    with scripted_model(tmp_path_factory.mktemp("model"), SCRIPT) as found:
+        yield found
 
 
 @pytest.fixture

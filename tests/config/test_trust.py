@@ -56,8 +56,6 @@ def test_granting_and_asking_again(store, project, tmp_path):
     store.grant(project)
     (project / ".worktreeinclude").unlink()
     assert store.state(project) == "changed"
-    store.revoke(project)
-    assert store.state(project) == "untrusted"
 
 
 def test_trust_is_kept_outside_the_repository_and_private(store, project, tmp_path):

@@ -417,6 +417,7 @@ class FakeWorktrees:
         self.fail_create = False
         self.spaces: dict[str, FakeWorkspace] = {}
         self.conflict = False
+        self.heavy = ""
         self.changed: Any = None
         self.unwatched: dict[str, str] = {}
         self.trees: list[FakeTree] = []
@@ -426,6 +427,9 @@ class FakeWorktrees:
 
     async def inspect(self) -> RepoFacts:
         return RepoFacts(kind="ok", root="/w", head="c0ffee")
+
+    async def burden(self) -> str:
+        return self.heavy
 
     async def create(self, handle: str, *, dirty: bool = False) -> Lease:
         await asyncio.sleep(0)

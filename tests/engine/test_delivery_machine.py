@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
@@ -34,6 +34,7 @@ from forkdeck.store.reducer import fold
 from forkdeck.store.selectors import living
 from tests.engine.fakes import Asked, Net, Reply
 from tests.engine.rig import REPORT, Rig, tasks
+from tests.soak import laws
 
 READ = ("read", {"path": "a.py"})
 PICK = st.integers(0, 7)
@@ -237,10 +238,8 @@ class Delivery(RuleBasedStateMachine):
 
 
 TestDelivery = Delivery.TestCase
-TestDelivery.settings = settings(
-    max_examples=40,
+TestDelivery.settings = laws(
+    40,
     stateful_step_count=25,
-    deadline=None,
-    derandomize=True,
     suppress_health_check=(HealthCheck.too_slow, HealthCheck.data_too_large),
 )

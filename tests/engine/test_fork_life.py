@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from forkdeck.model.events.fork import ForkEnded, ForkSteered
+from forkdeck.model.events.session import NoticeRaised
+from forkdeck.model.events.work import WorktreeCreated
 from forkdeck.model.intents import (
     AbortFork,
     ApplyWork,
@@ -95,6 +97,18 @@ async def test_money_is_checked_before_each_step(rig: Rig) -> None:
     assert (fork.outcome, fork.reason) == ("partial", "budget")
     assert rig.state.runs["f1"].cost.usd <= 12
     assert any("max_tokens" in body and body["max_tokens"] < 8_000 for body in rig.bodies("f1"))
+
+
+async def test_a_big_repository_is_told_once_before_its_first_copy(rig: Rig) -> None:
+    rig.worktrees.heavy = "This repository has 30,000 files."
+    rig.provider.script = lambda asked: Reply("ok" if asked.run == "p" else REPORT)
+    await rig.say()
+    for _ in range(2):
+        assert (await rig.do(StartFork(task="Mend it.", write=True))).ok
+        await rig.idle()
+    kinds = [type(e) for e in rig.sink.events if isinstance(e, NoticeRaised | WorktreeCreated)]
+    assert kinds == [NoticeRaised, WorktreeCreated, WorktreeCreated]
+    assert rig.sink.of(NoticeRaised)[0].what == rig.worktrees.heavy
 
 
 async def test_a_fork_is_refused_a_budget_that_nothing_could_keep(rig: Rig) -> None:

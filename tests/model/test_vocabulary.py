@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from forkdeck.model.ids import handle, handle_number, is_handle, is_session_id, slug
@@ -20,6 +20,7 @@ from forkdeck.model.prefix import (
 from forkdeck.model.raw import clean, from_raw, to_raw
 from forkdeck.model.shared_list import SharedList
 from forkdeck.model.usage import Cost, Usage
+from tests.soak import laws
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.floats() | st.text(),
@@ -28,7 +29,7 @@ JSON = st.recursive(
 )
 
 
-@settings(max_examples=200, derandomize=True, deadline=None)
+@laws(200)
 @given(JSON)
 def test_raw_is_ascii_and_keeps_order(value: Any) -> None:
     raw = to_raw({"v": value})
@@ -78,7 +79,7 @@ def test_usage_knows_what_it_was_not_told() -> None:
     assert (silent + told).prompt_tokens == 110
 
 
-@settings(max_examples=200, derandomize=True, deadline=None)
+@laws(200)
 @given(st.lists(st.decimals(0, 1000, places=9) | st.none()))
 def test_money_sums_exactly(parts: list[Decimal | None]) -> None:
     total = Cost()

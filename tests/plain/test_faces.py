@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from forkdeck.model.events import Event, UnknownEvent
 from forkdeck.model.events.fork import BatchAdmitted, ForkStopped
@@ -27,6 +27,7 @@ from forkdeck.plain.json_lines import JsonFace
 from forkdeck.plain.lines import LineFace, clock_text
 from forkdeck.sessionlog.codec import decode
 from forkdeck.store.reducer import reduce
+from tests.soak import laws
 from tests.store.recordings import Script, assistant, numbered, opened, user
 from tests.store.strategies import EVENT_TYPES, events_of
 from tests.store.test_reducer import ask, ended, queued, started
@@ -136,7 +137,7 @@ def test_hostile_text_cannot_act_or_hide(evil: str) -> None:
 
 @pytest.mark.parametrize("kind", EVENT_TYPES, ids=lambda kind: kind.__name__)
 def test_every_line_begins_with_a_time_for_every_event(kind: type[Event]) -> None:
-    @settings(max_examples=12, derandomize=True, deadline=None, database=None)
+    @laws(12)
     @given(events_of(kind))
     def check(event: Any) -> None:
         for line in printed(event):

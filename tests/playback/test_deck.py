@@ -20,7 +20,7 @@ from forkdeck.model.intents import AbortFork, SendPrompt, SettleFork
 from forkdeck.model.ports import Deck, Transport
 from forkdeck.playback.deck import ReplayDeck
 from forkdeck.store.reducer import fold
-from tests.sessionlog.clock import ManualClock
+from tests.clocks import ManualClock
 from tests.store.recordings import Script, numbered, opened
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
 import socket
 import struct
 import time
+import zlib
 from contextlib import aclosing
 from typing import Any
 
@@ -172,3 +174,34 @@ async def test_a_slow_end_of_the_connection_does_not_hold_the_answer():
         assert time.perf_counter() - begun < 5
         assert isinstance(parts[-1], Completed)
         await provider.close()
+
+
+@pytest.mark.parametrize("packed", [False, True])
+async def test_a_refusal_that_never_ends_is_read_a_little(packed: bool):
+    """The words at its begin are shown, and the connection is not used again."""
+    sent = 0
+    body = b'{"error": {"type": "invalid_request_error", "message": "too long'
+    packer = zlib.compressobj(wbits=31)
+
+    async def handler(
+        _reader: asyncio.StreamReader, writer: asyncio.StreamWriter, _body: bytes
+    ) -> None:
+        nonlocal sent
+        encoding = b"content-encoding: gzip\r\n" if packed else b""
+        head = b"HTTP/1.1 400 Bad Request\r\ncontent-type: application/json\r\n"
+        writer.write(head + encoding + b"transfer-encoding: chunked\r\n\r\n")
+        piece = body
+        while sent < 64 << 20:
+            data = packer.compress(piece) + packer.flush(zlib.Z_SYNC_FLUSH) if packed else piece
+            writer.write(chunked(data))
+            await writer.drain()
+            sent += len(data)
+            piece = secrets.token_hex(1 << 15).encode()
+
+    async with local_server(handler) as address:
+        provider = AnthropicProvider(Credentials.for_rehearsal(address, "t"))
+        with pytest.raises(errors.BadRequest) as caught:
+            await asyncio.wait_for(collect(provider), 20)
+        await provider.close()
+    assert len(str(caught.value)) < 2_000
+    assert sent < 16 << 20

@@ -9,7 +9,7 @@ import pytest
 from forkdeck.config.settings import ModelPrice
 from forkdeck.model.ports import ModelFacts
 from forkdeck.model.usage import Usage
-from forkdeck.providers.models import known_models, model_facts
+from forkdeck.providers.models import MODELS, model_facts
 from forkdeck.providers.prices import Prices
 
 CACHED = Usage(
@@ -108,7 +108,7 @@ def test_facts():
         assert model_facts(unknown) == ModelFacts()
 
 
-@pytest.mark.parametrize("model", [name for name in known_models() if "mythos" not in name])
+@pytest.mark.parametrize("model", [name for name in MODELS if "mythos" not in name])
 def test_every_known_model_is_priced(model):
     cost, _ = Prices().cost_usd(model, Usage(input_tokens=1, output_tokens=1))
     assert cost is not None

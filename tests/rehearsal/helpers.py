@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime, timedelta
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -16,25 +15,6 @@ from forkdeck.providers.rehearsal.server import RehearsalServer
 SAMPLE = Path(str(files("forkdeck"))) / "sample"
 MODEL = "claude-opus-5-5"
 MARK = {"type": "ephemeral"}
-
-
-class ManualClock:
-    """Time that moves when a test says so; a sleep moves it too."""
-
-    def __init__(self) -> None:
-        self.ms = 0
-        self.slept: list[float] = []
-
-    def monotonic_ms(self) -> int:
-        return self.ms
-
-    def now(self) -> datetime:
-        return datetime(2026, 11, 30, tzinfo=UTC) + timedelta(milliseconds=self.ms)
-
-    async def sleep(self, seconds: float) -> None:
-        self.slept.append(seconds)
-        self.ms += round(seconds * 1000)
-        await asyncio.sleep(0)
 
 
 def text(words: str, **more: Any) -> dict[str, Any]:

@@ -16,7 +16,8 @@ from forkdeck.providers.gate import RateGate
 from forkdeck.providers.rehearsal.faults import Fault, Frame, reshape
 from forkdeck.providers.rehearsal.limits import Limits, RateLimits
 from forkdeck.providers.rehearsal.scenario import load
-from tests.rehearsal.helpers import MARK, ManualClock, body, say, serving, text, user
+from tests.clocks import ManualClock
+from tests.rehearsal.helpers import MARK, body, say, serving, text, user
 
 REQUEST = body(user(text("go")))
 

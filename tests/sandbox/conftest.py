@@ -15,17 +15,6 @@ from forkdeck.sandbox.runner import Runner
 from tests.sandbox.lab import Lab
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    marked = [item for item in items if item.get_closest_marker("needs_sandbox")]
-    if not marked:
-        return
-    found = asyncio.run(probe())
-    if found.level != "sandboxed":
-        reason = f"NO WORKING BUBBLEWRAP HERE: {found.why}"
-        for item in marked:
-            item.add_marker(pytest.mark.skip(reason=reason))
-
-
 @pytest.fixture(scope="session")
 def enforcement() -> Enforcement:
     return asyncio.run(probe())

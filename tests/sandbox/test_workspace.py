@@ -11,7 +11,7 @@ import stat
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from forkdeck.errors import PathRefused, SandboxError, ToolDenied, ToolError
@@ -24,6 +24,7 @@ from forkdeck.sandbox.workspace import (
     read_only_workspace,
 )
 from tests.sandbox.lab import Lab, git
+from tests.soak import laws
 
 LIMIT = 1_000_000
 
@@ -329,12 +330,7 @@ ACTIONS = st.one_of(
 
 
 @pytest.mark.needs_sandbox
-@settings(
-    max_examples=10,
-    deadline=None,
-    derandomize=True,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
+@laws(10, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(actions=st.lists(ACTIONS, min_size=3, max_size=10))
 def test_cat_inside_equals_read(
     lab: Lab, runner: Runner, actions: list[tuple[str, str, object]]

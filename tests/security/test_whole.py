@@ -5,13 +5,19 @@ from __future__ import annotations
 import json
 import os
 import re
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.program import FORKDECK, Program, eventually, git, processes_of, repository
+from tests.program import (
+    Program,
+    eventually,
+    git,
+    processes_of,
+    repository,
+    scripted_model,
+)
 
 SCRIPT = Path(__file__).with_name("evil.toml")
 SECRET = "PRIVATE-KEY-OF-THE-PERSON"
@@ -19,17 +25,8 @@ SECRET = "PRIVATE-KEY-OF-THE-PERSON"
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    place = Program(tmp_path_factory.mktemp("model"))
-    process = subprocess.Popen(
-        [*FORKDECK, "rehearsal", "--scenario", str(SCRIPT)],
-        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        cwd=place.project, env=place.environment, text=True,
-    )  # fmt: skip
-    assert process.stdout is not None
-    lines = [process.stdout.readline() for _ in range(2)]
-    yield dict(re.findall(r"export (\w+)=(\S+)", "".join(lines)))
-    process.terminate()
-    process.communicate(timeout=10)
+    with scripted_model(tmp_path_factory.mktemp("model"), SCRIPT) as found:
+        yield found
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from forkdeck.model.prefix import message_positions
@@ -16,6 +16,7 @@ from forkdeck.seeds.policies import policy, with_directive, without_thinking
 from forkdeck.seeds.request import block_count, request_ends
 from forkdeck.seeds.validity import check, merged, tool_use_ids
 from tests.seeds.test_policies import DIRECTIVE, call, entry, result, text, thinking, whole
+from tests.soak import laws
 
 MODES = ("before_call", "placeholder", "completed_turns", "turns:1", "turns:3", "none")
 KEEPS = ("before_call", "placeholder", "completed_turns")
@@ -78,7 +79,7 @@ def source_call(history: list[HistoryEntry]) -> str | None:
     return "f" if "f" in tool_use_ids(from_raw(history[-1].message)) else None
 
 
-@settings(max_examples=300, derandomize=True, deadline=None)
+@laws(300)
 @given(histories(), st.sampled_from(MODES))
 def test_every_seed_is_valid_and_changes_nothing(history: list[HistoryEntry], mode: str) -> None:
     """T1, T4, T5, T6, T9, T12, T15, T17: valid, whole, the parent's bytes to the boundary."""
@@ -106,7 +107,7 @@ def test_every_seed_is_valid_and_changes_nothing(history: list[HistoryEntry], mo
     assert len(found) == block_count(messages)
 
 
-@settings(max_examples=150, derandomize=True, deadline=None)
+@laws(150)
 @given(histories(), st.sampled_from(["before_call", "completed_turns"]))
 def test_thinking_goes_whole_for_another_model(history: list[HistoryEntry], mode: str) -> None:
     """T13, T14: none of it stays, redacted too; alternation and pairs hold."""
@@ -117,7 +118,7 @@ def test_thinking_goes_whole_for_another_model(history: list[HistoryEntry], mode
     assert kinds.isdisjoint({"thinking", "redacted_thinking"})
 
 
-@settings(max_examples=150, derandomize=True, deadline=None)
+@laws(150)
 @given(histories(), st.data(), st.sampled_from(MODES))
 def test_seeds_copy_what_is_sent(history: list[HistoryEntry], data: Any, mode: str) -> None:
     """T9, T11: behind a change of model forks get the parent's messages as they are sent now."""
@@ -136,7 +137,7 @@ def test_seeds_copy_what_is_sent(history: list[HistoryEntry], data: Any, mode: s
         )
 
 
-@settings(max_examples=100, derandomize=True, deadline=None)
+@laws(100)
 @given(histories())
 def test_request_ends_are_what_the_parent_marked(history: list[HistoryEntry]) -> None:
     """T35: each answer was asked for by a request that ended, and was marked, right before it."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from forkdeck.errors import AdmissionRefused, SeedRefused
@@ -16,6 +16,7 @@ from forkdeck.seeds.directive import PLACEHOLDER_RESULT
 from forkdeck.seeds.policies import policy, with_directive, without_thinking
 from forkdeck.seeds.request import block_count
 from forkdeck.seeds.validity import check, merged, tool_use_ids
+from tests.soak import laws
 
 DIRECTIVE: JsonDict = {"type": "text", "text": "You are fork f1."}
 
@@ -211,7 +212,7 @@ def histories(draw: st.DrawFn) -> list[HistoryEntry]:
 MODES = st.sampled_from(["before_call", "placeholder", "completed_turns", "turns:2", "none"])
 
 
-@settings(max_examples=200, derandomize=True, deadline=None)
+@laws(200)
 @given(histories(), MODES)
 def test_laws(history: list[HistoryEntry], mode: str) -> None:
     before = [bytes(each.message) for each in history]

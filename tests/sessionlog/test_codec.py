@@ -6,12 +6,13 @@ import json
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from forkdeck.errors import LogFormatError
 from forkdeck.model.events import Event, UnknownEvent
 from forkdeck.model.events.step import MessageFinished, TextStreamed
 from forkdeck.sessionlog.codec import decode, encode
+from tests.soak import laws
 from tests.store.strategies import EVENT_TYPES, events_of
 
 
@@ -24,7 +25,7 @@ def test_the_union_holds_every_event_class() -> None:
 
 @pytest.mark.parametrize("kind", EVENT_TYPES, ids=lambda kind: kind.__name__)
 def test_every_event_comes_back_as_it_was(kind: type[Event]) -> None:
-    @settings(max_examples=25, derandomize=True, deadline=None, database=None)
+    @laws(25)
     @given(events_of(kind))
     def check(event: Event) -> None:
         line = encode(event)

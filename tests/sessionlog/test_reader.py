@@ -10,6 +10,7 @@ from forkdeck.errors import LogFormatError, SessionError
 from forkdeck.model.events import UnknownEvent
 from forkdeck.model.events.step import TextStreamed
 from forkdeck.sessionlog.codec import encode
+from forkdeck.sessionlog.logfile import make_private_directory
 from forkdeck.sessionlog.paths import SessionPaths
 from forkdeck.sessionlog.reader import NOTES_LIMIT, read_log, repair_tail
 from forkdeck.sessionlog.writer import JsonlSink
@@ -169,7 +170,7 @@ def test_a_log_cut_at_every_byte_of_its_last_lines_recovers(tmp_path: Path) -> N
 async def test_a_torn_log_is_repaired_at_opening_and_goes_on(tmp_path: Path) -> None:
     whole = lines(3)
     paths = SessionPaths(tmp_path / "s")
-    paths.directory.mkdir()
+    make_private_directory(paths.directory)
     paths.events.write_bytes(b"".join(whole)[:-5])
     sink = JsonlSink.open(paths)
     assert sink.kept_aside_bytes == len(whole[-1]) - 5

@@ -17,11 +17,12 @@ import pytest
 from forkdeck.errors import SessionBusy, SessionError
 from forkdeck.model.events.step import TextStreamed
 from forkdeck.sessionlog import logfile, writer
-from forkdeck.sessionlog.lock import is_locked
+from forkdeck.sessionlog.lock import take_lock
 from forkdeck.sessionlog.paths import SessionPaths
 from forkdeck.sessionlog.reader import read_log, repair_tail
 from forkdeck.sessionlog.writer import JsonlSink
-from tests.store.recordings import opened
+from tests.soak import SOAK
+from tests.store.recordings import Script, opened
 
 
 def text(seq: int, words: str = "some words") -> TextStreamed:
@@ -31,6 +32,14 @@ def text(seq: int, words: str = "some words") -> TextStreamed:
 @pytest.fixture
 def paths(tmp_path: Path) -> SessionPaths:
     return SessionPaths(tmp_path / "state" / "sessions" / "p" / "20261130-202200-1f3a9c")
+
+
+def is_locked(paths: SessionPaths) -> bool:
+    try:
+        os.close(take_lock(paths))
+    except SessionBusy:
+        return True
+    return False
 
 
 def seqs(paths: SessionPaths) -> list[int]:
@@ -234,6 +243,37 @@ async def test_a_link_in_the_logs_place_is_refused(paths: SessionPaths, tmp_path
     assert not is_locked(paths)
 
 
+@pytest.mark.parametrize("level", range(4))
+@pytest.mark.parametrize("mode", [0o770, 0o707, 0o777])
+def test_a_directory_that_others_may_write_to_is_refused(
+    paths: SessionPaths, level: int, mode: int
+) -> None:
+    logfile.make_private_directory(paths.directory)
+    place = (paths.directory, *paths.directory.parents)[level]
+    place.chmod(mode)
+    with pytest.raises(SessionError) as refused:
+        JsonlSink.open(paths)
+    assert str(place) in refused.value.what
+    assert "chmod go-w" in refused.value.remedy
+    assert list(paths.directory.iterdir()) == []
+
+
+async def test_a_state_directory_in_a_sticky_one_is_good(paths: SessionPaths) -> None:
+    logfile.make_private_directory(paths.directory)
+    paths.directory.parents[2].chmod(0o1777)
+    await JsonlSink.open(paths).close()
+    assert paths.lock.exists()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a directory away")
+def test_a_directory_of_another_user_is_refused(paths: SessionPaths) -> None:
+    logfile.make_private_directory(paths.directory)
+    os.chown(paths.directory.parents[2], 12345, -1)
+    with pytest.raises(SessionError, match="belongs to another user"):
+        JsonlSink.open(paths)
+    assert list(paths.directory.iterdir()) == []
+
+
 async def test_a_cancelled_wait_harms_nobody(paths: SessionPaths) -> None:
     sink = JsonlSink.open(paths)
     sink.put(opened(seq=1))
@@ -253,7 +293,7 @@ from forkdeck.sessionlog.paths import SessionPaths
 from forkdeck.sessionlog.writer import JsonlSink
 from forkdeck.store.hub import Hub
 from tests.store.recordings import Script, opened
-from tests.sessionlog.clock import SystemClock
+from forkdeck.providers.clock import SystemClock
 from msgspec.structs import replace
 
 async def main():
@@ -277,13 +317,15 @@ asyncio.run(main())
 """
 
 
-@pytest.mark.parametrize(
-    "kind",
-    [
-        "MessageAdded", "MessageFinished", "ToolStarted", "ToolEnded", "ForkQueued", "ForkEnded",
-        "ApprovalAsked", "WorkSaved", "TextStreamed",
-    ],
+BOUNDARIES = (
+    "MessageAdded", "MessageFinished", "ToolStarted", "ToolEnded", "ForkQueued", "ForkEnded",
+    "ApprovalAsked", "WorkSaved", "TextStreamed",
 )  # fmt: skip
+if SOAK:
+    BOUNDARIES = tuple(sorted({type(event).__name__ for event in Script(5, forks=4).events()}))
+
+
+@pytest.mark.parametrize("kind", BOUNDARIES)
 def test_a_killed_process_leaves_every_synced_event(paths: SessionPaths, kind: str) -> None:
     """SIGKILL right behind a boundary: the log holds it, and everything before."""
     process = subprocess.Popen(

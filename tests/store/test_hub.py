@@ -16,7 +16,7 @@ from forkdeck.model.work import FileChange
 from forkdeck.sessionlog.codec import encode
 from forkdeck.store.hub import Hub
 from forkdeck.store.reducer import fold
-from tests.sessionlog.clock import ManualClock
+from tests.clocks import ManualClock
 from tests.store.recordings import Script, opened
 
 

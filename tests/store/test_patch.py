@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from forkdeck.model.work import FileChange
 from forkdeck.store.patch import parse_patch
+from tests.soak import laws
 
 PATCH = """diff --git a/src/a b.py b/src/a b.py
 index 1111111..2222222 100644
@@ -91,7 +92,7 @@ def test_a_long_diff_is_cut_but_counted() -> None:
     assert diff.files[0].added == 2
 
 
-@settings(max_examples=300, derandomize=True, deadline=None, database=None)
+@laws(300)
 @given(
     st.lists(
         st.sampled_from(

@@ -71,7 +71,7 @@ from forkdeck.model.events.work import (
     WorktreeRemoved,
     WorkUndone,
 )
-from forkdeck.model.raw import to_raw
+from forkdeck.model.raw import from_raw, to_raw
 from forkdeck.model.state import DeckState, UndoEntry
 from forkdeck.model.usage import Usage
 from forkdeck.model.work import FileChange
@@ -293,7 +293,7 @@ def test_a_childs_history_begins_with_its_parents_by_reference() -> None:
     assert child.usage == Usage()
     assert child.cost.usd == 0
     assert child.counters.turns == 0
-    assert selectors.wire_messages(child)[2]["content"][0]["text"] == "three + task"
+    assert from_raw(child.history[2].message)["content"][0]["text"] == "three + task"
 
 
 def test_tools_run_and_end() -> None:

@@ -6,7 +6,7 @@ import time
 from decimal import Decimal
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -18,10 +18,11 @@ from forkdeck.model.shared_list import SharedList
 from forkdeck.model.state import EMPTY, DeckState
 from forkdeck.store import selectors
 from forkdeck.store.reducer import fold, reduce
+from tests.soak import laws
 from tests.store.recordings import DELTAS, Script, numbered, opened
 from tests.store.strategies import EVENT_TYPES, any_event, events_of
 
-LAWS = settings(max_examples=200, derandomize=True, deadline=None, database=None)
+LAWS = laws(200)
 EVENTS = st.lists(any_event(), max_size=40)
 
 
@@ -57,7 +58,7 @@ def test_any_events_in_any_order_fold(events: list[Event]) -> None:
 def test_every_event_meets_an_empty_and_a_full_state(kind: type[Event]) -> None:
     full = fold(Script(1).events())
 
-    @settings(max_examples=15, derandomize=True, deadline=None, database=None)
+    @laws(15)
     @given(events_of(kind))
     def check(event: Event) -> None:
         ask_everything(reduce(EMPTY, event))

@@ -5,12 +5,13 @@ from __future__ import annotations
 import unicodedata
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from forkdeck.store.text import one_line, plain_text
+from tests.soak import laws
 
-LAWS = settings(max_examples=300, derandomize=True, deadline=None, database=None)
+LAWS = laws(300)
 ODD = "\x00\x07\x08\x0b\x1b\x7f\x85\x9b\u200b\u200d\u202e\u2066\u2069\ufeff\U000e0041\ud800\u061c"
 
 

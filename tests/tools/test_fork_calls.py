@@ -6,7 +6,7 @@ import json
 from decimal import Decimal
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from forkdeck.errors import AdmissionRefused
@@ -14,6 +14,7 @@ from forkdeck.model.raw import JsonDict
 from forkdeck.tools import fork_specs
 from forkdeck.tools.fork_calls import ForkCall, parse
 from forkdeck.tools.registry import BUILTIN, all_specs, by_name
+from tests.soak import laws
 
 
 def tasks(*items: JsonDict, **more: object) -> ForkCall:
@@ -222,7 +223,7 @@ JSON = st.recursive(
 KEYS = st.sampled_from(["tasks", "id", "task", "write", "seed", "tools", "prompt", "x", "base"])
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@laws(200)
 @given(
     name=st.sampled_from(["fork_join", "fork", "agent"]),
     arguments=st.dictionaries(KEYS, JSON, max_size=4) | JSON,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -76,6 +76,13 @@ class Driver:
     async def settle(self) -> None:
         for _ in range(2):
             await self.pilot.pause()
+
+    async def until(self, ready: Callable[[], bool]) -> None:
+        """Wait for another layout: Textual takes a moment for another size."""
+        for _ in range(200):
+            await self.settle()
+            if ready():
+                return
 
     @property
     def selected(self) -> str:
@@ -553,7 +560,9 @@ async def test_a_resize_storm_while_all_stream() -> None:
             ]
             await driver.pilot.resize_terminal(width, height)
         await driver.pilot.resize_terminal(120, 40)
-        await driver.settle()
+        await driver.until(
+            lambda: driver.screen.plan is not None and driver.screen.plan.tier == "M"
+        )
         assert driver.screen.body.display
         assert driver.screen.plan is not None
         assert driver.screen.plan.tier == "M"
@@ -565,7 +574,7 @@ async def test_too_small_says_what_is_needed() -> None:
         text = text_of(driver.screen.small)[0]
         assert text.startswith("forkdeck needs 40x10")
         await driver.pilot.resize_terminal(80, 24)
-        await driver.settle()
+        await driver.until(lambda: not driver.screen.small.display)
         assert not driver.screen.small.display
         assert driver.screen.box.display
 

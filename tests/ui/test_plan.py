@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
 import pytest
 
 from forkdeck.model.events.fork import ForkEnded
 from forkdeck.model.events.tool import ApprovalAnswered
 from forkdeck.model.ids import PARENT
 from forkdeck.model.intents import AbortFork, AnswerRequest
+from forkdeck.model.launching import LaunchPlan, PlannedFork
+from forkdeck.store.rows_plan import plan_card
+from forkdeck.store.rows_types import Grid
 from forkdeck.ui.plan_rows import plan_rows
 from forkdeck.ui.screens.plan import PlanScreen
 from tests.ui.test_deck import Driver, driven
@@ -111,6 +115,13 @@ async def test_the_page_has_every_fact_and_leaves_forks_out() -> None:
         driver.deck.apply(ended, urgent=True)
         screen.refresh_rows()
         shown = _text(text_of(screen.sheet))
+        await driver.keys("escape", "tab", "2")
+        pane = driver.screen.pane
+        assert pane is not None
+        card = _text(text_of(pane))
+        assert "ended stopped by you" in card
+        assert "it never started; /fork gives the task anew" in card
+        assert "resume" not in card
         assert "left out" in shown
         assert "Enter launch 3 of 4 forks" in shown
 
@@ -158,3 +169,38 @@ def test_no_row_of_the_page_is_wider_than_it(width: int) -> None:
     state = scenes.planned().state()
     rows = plan_rows(state.asks[0], state, selected=1, width=width)
     assert all(len(row.text) <= width for row in rows), [len(row.text) for row in rows]
+
+
+async def test_of_two_questions_only_the_one_that_a_key_answers_is_on_screen() -> None:
+    script = scenes.planned()
+    first = script.state().asks[0].event
+    plan = msgspec.structs.replace(scenes.launch_plan(), forks=scenes.launch_plan().forks[:1])
+    script.add(msgspec.structs.replace(first, request="plan2", tool="user", plan=plan))
+    async with driven(script.events) as driver:
+        shown = _text(text_of(driver.screen.body.parent_pane))
+        assert "launch 4 forks" in shown
+        assert "launch 1 fork" not in shown
+        assert "1 more question after this one" in shown
+        await driver.keys("tab", "0", "y")
+        assert driver.deck.asked(AnswerRequest) == YES
+
+
+@pytest.mark.parametrize("amount", ["abc", "NaN", "Infinity", "-1", "1e999", ""])
+def test_a_price_that_is_none_and_hostile_words_draw_as_nothing_but_text(amount: str) -> None:
+    script = scenes.planned()
+    bad = "a\x1b[31mb\u202ec\nd"
+    fork = PlannedFork(handle="f1", name=bad, task=bad * 50, seed=bad, model=bad)
+    plan = LaunchPlan(
+        forks=(fork,), low_usd=amount, likely_usd=amount, high_usd=amount, base_commit=bad,
+        isolation=(bad,), limits=(bad,), seeds=(bad,), notes=(bad,), warm=False, cold_why=bad,
+    )  # fmt: skip
+    event = script.state().asks[0].event
+    script.add(msgspec.structs.replace(event, plan=plan, rule=bad))
+    state = script.state()
+    rows = plan_rows(state.asks[0], state, selected=0, width=100)
+    grid = Grid(60)
+    card = plan_card(state.asks[0], state, grid, state.at_ms, compact=False, recorded=False)
+    text = "".join(row.text for row in (*rows, *card))
+    assert text.isprintable()
+    assert "\u202e" not in text
+    assert "not known for this model" in text

@@ -77,7 +77,8 @@ async def test_claims_stand_below_their_report() -> None:
         assert "! 2 of 3 not confirmed" in shown
         assert "names src/http/pool.py, which does not exist" in shown
         assert "UNVERIFIED 2" in text_of(driver.screen.pane)[0]  # type: ignore[arg-type]
-        await driver.keys("]")
+        facts = "\n".join(text_of(driver.screen.body.facts))
+        assert "1 of 3 confirmed" in facts
         await driver.keys("4")
         assert "✓ 3 of 3 claims checked" in _pane(driver)
 
@@ -182,7 +183,7 @@ def test_reasons_have_their_figures() -> None:
     assert words(reason="budget") == "money, $0.21 of 0.40"
     assert words(reason="time", started_at_ms=0, ended_at_ms=900_000) == "time, 15:00 of 15:00"
     assert words(reason="the model stopped") == "the model stopped"
-    assert words(status="ABRT", reason="person") == "you stopped it"
+    assert words(status="ABRT", reason="person") == "stopped by you"
 
 
 async def test_notices_are_kept_and_can_be_read_again() -> None:
@@ -225,3 +226,15 @@ async def test_the_key_after_the_leader_is_never_typed_however_fast() -> None:
         assert driver.screen.area.text in {"xy", ""}
         assert driver.deck.asked(AbortFork) == []
         assert PARENT in driver.deck.state.runs
+
+
+async def test_a_click_on_the_cache_section_of_the_zoom_explains_it() -> None:
+    async with driven(scenes.troubled().events) as driver:
+        await driver.keys("tab", "4", "z")
+        facts = driver.screen.body.facts
+        y = next(y for y, row in enumerate(text_of(facts)) if "/cache" in row)
+        await driver.pilot.click("#facts", offset=(4, y))
+        await driver.settle()
+        screen = driver.pilot.app.screen
+        assert isinstance(screen, CacheScreen)
+        assert cache_view(driver.deck.state).rows[screen.selected].run == "f4"

@@ -5,14 +5,13 @@ from __future__ import annotations
 import asyncio
 import os
 import subprocess
-import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 
 from forkdeck.model.ports import Enforcement
+from forkdeck.providers.clock import SystemClock
 from forkdeck.sandbox.probe import probe
 from forkdeck.sandbox.runner import Runner
 from forkdeck.sessionlog.paths import SessionPaths
@@ -33,17 +32,6 @@ NO_SANDBOX = Enforcement(level="tool-policy only", why="a test says so")
 def enforcement() -> Enforcement:
     with ThreadPoolExecutor(1) as thread:
         return thread.submit(lambda: asyncio.run(probe())).result()
-
-
-class RealClock:
-    def monotonic_ms(self) -> int:
-        return time.monotonic_ns() // 1_000_000
-
-    def now(self) -> datetime:
-        return datetime.now(UTC)
-
-    async def sleep(self, seconds: float) -> None:
-        await asyncio.sleep(seconds)
 
 
 def git(cwd: Path, *arguments: str, ok: bool = True) -> str:
@@ -98,7 +86,7 @@ class Bench:
             session=session,
             paths=self.paths,
             runner=self.runner,
-            clock=RealClock(),
+            clock=SystemClock(),
             trusted=trusted,
             state=self.state,
             hide=lambda: (self.state, *hide),

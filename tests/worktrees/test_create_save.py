@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
 from pathlib import Path
 
@@ -48,6 +49,32 @@ async def test_a_fork_works_at_the_parents_path_and_its_work_is_saved(bench: Ben
     assert git(bench.repo, "worktree", "list").count("\n") == 0
     assert bench.parent() == before
     assert git(bench.repo, "fsck") == ""
+
+
+@pytest.mark.parametrize(
+    ("verb", "words"),
+    [
+        ("update-ref", "fatal: cannot lock ref 'refs/x': Unable to create: Read-only file system"),
+        ("worktree", "fatal: could not create directory of '.git/worktrees/x': Permission denied"),
+    ],
+)
+async def test_a_git_directory_that_cannot_be_written_is_said_in_clear_words(
+    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, verb: str, words: str
+) -> None:
+    """As root every directory can be written: a git before the real one refuses in its words."""
+    script = tmp_path / "bin" / "git"
+    script.parent.mkdir()
+    script.write_text(
+        f'#!/bin/sh\ncase "$2" in {verb}) echo "{words}" >&2; exit 128;; esac\n'
+        f'exec {shutil.which("git")} "$@"\n'
+    )
+    script.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{script.parent}:{os.environ['PATH']}")
+    with pytest.raises(WorktreeError) as refused:
+        await bench.trees.create("f1")
+    assert f"git cannot write to {bench.repo}/.git" in refused.value.what
+    assert words not in refused.value.what
+    assert "without --write" in refused.value.remedy
 
 
 async def test_nothing_changed_is_nothing_saved(bench: Bench) -> None:

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from forkdeck.errors import WorktreeError
-from forkdeck.worktrees.parent_git import parent_facts
 from tests.worktrees.helpers import NO_SANDBOX, Bench, git, make_repo
 
 pytestmark = pytest.mark.needs_sandbox
@@ -73,6 +72,17 @@ async def test_no_git(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     facts = await bench.trees.inspect()
     assert facts.kind == "no git"
     assert "install" in facts.reason
+
+
+@pytest.mark.parametrize("key", ["remote.origin.uploadpack", "remote.origin.vcs"])
+async def test_a_remote_that_names_a_program_is_not_trusted(bench: Bench, key: str) -> None:
+    """An older git fetches missing objects by itself, and would run it."""
+    git(bench.repo, "config", key, "touch /tmp/x; git-upload-pack")
+    facts = await bench.trees.inspect()
+    assert facts.kind == "unsafe"
+    assert key in facts.reason
+    bench.trees.trust()
+    assert (await bench.trees.inspect()).kind == "ok"
 
 
 async def test_facts_of_a_usual_repository(bench: Bench) -> None:
@@ -207,11 +217,11 @@ async def test_the_user_goes_on_meanwhile(bench: Bench) -> None:
 async def test_the_start_screens_facts(tmp_path: Path) -> None:
     repo = make_repo(tmp_path / "proj")
     (repo / "n").write_text("")
-    bench = Bench(tmp_path, repo=repo)
-    facts = await parent_facts(repo / "sub", bench.runner, state=bench.state)
+    bench = Bench(tmp_path, repo=repo, cwd=repo / "sub")
+    facts = await bench.trees.inspect()
     assert (facts.branch, facts.dirty_files, facts.root) == ("main", 1, str(repo))
     bare_host = Bench(tmp_path, repo=repo, level=NO_SANDBOX)
-    facts = await parent_facts(repo, bare_host.runner, state=bench.state)
+    facts = await bare_host.trees.inspect()
     assert (facts.branch, facts.dirty_files) == ("main", None)
     assert not any((bench.state / "worktrees").rglob("s-*")), "nothing short-lived is left"
     for made in (bench, bare_host):

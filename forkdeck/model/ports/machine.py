@@ -152,6 +152,14 @@ class Worktrees(Protocol):
         """
         ...
 
+    async def burden(self) -> str:
+        """Return why a worktree here takes long or much room, or an empty string.
+
+        Raises:
+            WorktreeError: git does not start.
+        """
+        ...
+
     async def create(self, handle: str, *, dirty: bool = False) -> Lease:
         """Make a fork's worktree at the parent's HEAD, or at a snapshot of its tree.
 

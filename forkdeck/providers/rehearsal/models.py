@@ -23,8 +23,6 @@ class Model:
     context: int = 1_000_000
     output: int = 128_000
     thinking: tuple[str, ...] = ("adaptive", "disabled", "between_tools")
-    checks_prefix: bool = False
-    """Whether replayed thinking is bound to everything before it."""
     forced_tools: bool = True
     """Whether ``tool_choice`` may be ``any`` or ``tool``."""
     sampling: bool = False
@@ -36,14 +34,14 @@ class Model:
 _ALWAYS: Final = ("adaptive", "between_tools")
 _EXTENDED: Final = ("enabled", "disabled")
 _OLD: Final = Model(1024, 200_000, 64_000, thinking=_EXTENDED, prefill=True)
-_NEWEST: Final = Model(512, checks_prefix=True)
+_NEWEST: Final = Model(512)
 
 _FAMILIES: Final[dict[str, Model]] = {
-    "claude-fable-5-2": Model(512, thinking=_ALWAYS, checks_prefix=True, forced_tools=False),
-    "claude-fable-5-1": Model(512, thinking=_ALWAYS, checks_prefix=True, forced_tools=False),
-    "claude-mythos-5-2": Model(512, thinking=_ALWAYS, checks_prefix=True, forced_tools=False),
-    "claude-mythos-5-1": Model(512, thinking=_ALWAYS, checks_prefix=True, forced_tools=False),
-    "claude-opus-5-5": Model(512, thinking=_ALWAYS, checks_prefix=True),
+    "claude-fable-5-2": Model(512, thinking=_ALWAYS, forced_tools=False),
+    "claude-fable-5-1": Model(512, thinking=_ALWAYS, forced_tools=False),
+    "claude-mythos-5-2": Model(512, thinking=_ALWAYS, forced_tools=False),
+    "claude-mythos-5-1": Model(512, thinking=_ALWAYS, forced_tools=False),
+    "claude-opus-5-5": Model(512, thinking=_ALWAYS),
     "claude-sonnet-5-5": _NEWEST,
     "claude-haiku-5-5": _NEWEST,
     "claude-opus-5": Model(512),

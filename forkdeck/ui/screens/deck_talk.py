@@ -150,7 +150,8 @@ class DeckTalk(DeckMoves, DeckReplay):
     def do_budget(self) -> None:
         """Ask for the session's budget."""
         now = self.state.session.budget_usd
-        hint = f"Budget in $, now {formats.money(now)}; none: no limit"
+        known = "there is none now" if now is None else f"now {formats.money(now)}"
+        hint = f"Budget in $, {known}; none: no limit"
         self.focus_prompt(Purpose("budget", "", hint))
 
     def do_session_rename(self) -> None:

@@ -62,7 +62,8 @@ def limit_facts(fork: ForkState, run: RunState, now_ms: int) -> Section | None:
     """Return a fork's limits and how near it is to each."""
     facts: list[Fact] = []
     if fork.max_turns:
-        used = run.counters.turns
+        # The step that reports after the last turn is not one of them.
+        used = min(run.counters.turns, fork.max_turns)
         text = f"{used} of {fork.max_turns}"
         facts.append(Fact("turns", _figure(text), used / fork.max_turns, limit=True))
     context = run.head.context_tokens if run.head else None
@@ -83,6 +84,16 @@ def limit_facts(fork: ForkState, run: RunState, now_ms: int) -> Section | None:
         share = float(run.cost.usd / most) if most > 0 else 1.0
         facts.append(Fact("money", _figure(text), share, limit=True))
     return Section("limits", tuple(facts)) if facts else None
+
+
+def claim_facts(fork: ForkState) -> Section | None:
+    """Return how many claims of a fork's report hold, and those that do not."""
+    claims = fork.claims
+    if claims is None or not fork.settled or not claims.checked:
+        return None
+    facts = [Fact(clean_line(text), style="warn") for text in claims.unverified]
+    right: Spans = [("text", f"{claims.verified} of {claims.checked}"), ("muted", " confirmed")]
+    return Section("claims", tuple(facts), right)
 
 
 def usage_counted(usage: Usage) -> int:
@@ -264,7 +275,12 @@ def fork_sections(
     fork, run = state.forks.get(handle), state.runs.get(handle)
     if fork is None or run is None:
         return []
-    found = [cache_facts(run), limit_facts(fork, run, now_ms), change_facts(state, fork, width)]
+    found = [
+        cache_facts(run),
+        limit_facts(fork, run, now_ms),
+        claim_facts(fork),
+        change_facts(state, fork, width),
+    ]
     sections = [section for section in found if section is not None]
     return [*sections, fork_list(state, ascii_only=ascii_only)]
 

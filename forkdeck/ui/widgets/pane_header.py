@@ -33,7 +33,7 @@ def metric_spans(state: DeckState, handle: str, now_ms: int, columns: tuple[str,
     """Return a fork's figures in fixed columns; what is not known is ``–``."""
     found = selectors.metrics(state, handle, now_ms)
     fork = state.forks.get(handle)
-    queued = fork is not None and fork.started_at_ms is None and not fork.settled
+    queued = fork is not None and fork.started_at_ms is None
     miss = found.cache_share is not None and found.cache_share < 0.5
     run = state.runs.get(handle)
     missed = run is not None and run.cache is not None and run.cache.verdict == "MISS"
