@@ -112,6 +112,11 @@ def prices_listed(host: Host, settings: Settings) -> bool:
     return _endpoint(host, settings).name in LISTED
 
 
+def endpoint_name(host: Host, settings: Settings) -> str:
+    """Return the endpoint that a live session would use, as it may be shown."""
+    return _endpoint(host, settings).name
+
+
 def _endpoint(host: Host, settings: Settings) -> EndpointFacts:
     return AnthropicProvider(host.credentials, base_url=settings.endpoint.base_url).endpoint
 

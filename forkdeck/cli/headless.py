@@ -17,6 +17,7 @@ from forkdeck.cli.project import ProjectFacts, look_at_project
 from forkdeck.cli.signals import Stopped, run_until_stopped
 from forkdeck.cli.totals import apply_hints, exit_code, final_answer
 from forkdeck.config.rules import Rule
+from forkdeck.config.trust import CONFIG_FILE
 from forkdeck.engine.deck import LiveDeck
 from forkdeck.errors import UsageError
 from forkdeck.model.intents import SendPrompt
@@ -48,6 +49,9 @@ def run_prompt(flags: Mapping[str, Any]) -> int:
         trust_once=bool(flags["trust_project"]),
         more_rules=[Rule.parse(text, "allow") for text in flags["allow"]],
     )
+    for each in project.loaded.not_used:
+        if each.key == CONFIG_FILE:
+            click.echo(f"forkdeck: the project's settings are {each.reason}", err=True)
     try:
         return asyncio.run(
             run_until_stopped(_run(host, project, prompt, as_json=bool(flags["as_json"])))

@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 
-from forkdeck.cli.compose import prices_listed
+from forkdeck.cli.compose import endpoint_name, prices_listed
 from forkdeck.cli.host import Host
 from forkdeck.cli.project import ProjectFacts, look_at_project
 from forkdeck.cli.repository import visiting_worktrees
 from forkdeck.config.loading import NOT_TRUSTED
+from forkdeck.config.trust import CONFIG_FILE
 from forkdeck.model.ports import Enforcement
 from forkdeck.model.work import RepoFacts
 from forkdeck.providers.prices import Prices
@@ -65,7 +66,8 @@ async def checks(
     if quick and settings.model not in settings.prices and prices_listed(host, settings):
         rows.append(Check("prices", True, f"list prices of {_list_name()}"))
     else:
-        rows.append(await asyncio.to_thread(_prices, prices, settings.model))
+        where = "" if prices_listed(host, settings) else f" at {endpoint_name(host, settings)}"
+        rows.append(await asyncio.to_thread(_prices, prices, settings.model, where))
     rows += [_search(), _state(host), _trust(project)]
     return rows, repo
 
@@ -99,12 +101,12 @@ def _sandbox(enforcement: Enforcement) -> Check:
     return Check("sandbox", False, f"{enforcement.level}: {enforcement.why}", enforcement.remedy)
 
 
-def _prices(prices: Prices, model: str) -> Check:
+def _prices(prices: Prices, model: str, where: str) -> Check:
     if prices.per_token_usd(model) is None:
         return Check(
             "prices",
             False,
-            f"no price known for {model}; costs show as –",
+            f"no price known for {model}{where}; costs show as –",
             f'Set it in your config.toml: [prices."{model}"] with input and output per million.',
         )
     return Check("prices", True, f"{model}, list prices of {_list_name()}")
@@ -146,6 +148,10 @@ def _trust(project: ProjectFacts) -> Check:
     if project.changed_files:
         names = ", ".join(project.changed_files)
         return Check("project", False, f"changed since trusted: {names}", "/trust shows them.")
+    broken = next((each for each in project.loaded.not_used if each.key == CONFIG_FILE), None)
+    if broken is not None:
+        # None of it holds then, not even its deny rules.
+        return Check("project", False, broken.reason, "Mend the file, or move it away.")
     unused = sum(each.reason == NOT_TRUSTED for each in project.loaded.not_used)
     if not unused:
         return Check("project", True, "has no settings of its own")

@@ -47,13 +47,15 @@ async def _apply(host: Host, project: ProjectFacts, session: str, handle: str, m
         click.echo(f"forkdeck: {refused.what}", err=True)
         for path in refused.conflicts:
             click.echo(f"  {one_line(path, 200)}", err=True)
-        click.echo(refused.remedy or "Nothing was written.", err=True)
+        if refused.remedy:
+            click.echo(refused.remedy, err=True)
         return 1
     finally:
         await manager.close()
     for change in applied.files:
         click.echo(f"{change.kind:<9} {one_line(change.path, 200)}  {change.warning}".rstrip())
-    click.echo(f"Applied {len(applied.files)} files. The tree before: {applied.undo_ref}")
+    count = "1 file" if len(applied.files) == 1 else f"{len(applied.files)} files"
+    click.echo(f"Applied {count}. The tree before: {applied.undo_ref}")
     return 0
 
 
@@ -76,10 +78,14 @@ async def _worktrees(host: Host, project: ProjectFacts, *, clean: bool) -> int:
             click.echo(f"{len(removed)} removed, {len(kept)} kept.")
             return 0
         entries = await manager.entries()
+        repo = await manager.inspect()
     finally:
         await manager.close()
     if not entries:
-        click.echo("No worktrees and no saved work in this repository.")
+        if repo.kind in ("none", "no git"):
+            click.echo(f"Nothing to list. {repo.reason}")
+        else:
+            click.echo("No worktrees and no saved work in this repository.")
         return 0
     table = [("work", "state", "files", "size", "age", "path or ref")]
     table += [_row(entry) for entry in entries]

@@ -176,7 +176,7 @@ def _project_source(data: bytes | None, root: Path, draft: _Draft, trusted: bool
     except ConfigError as error:
         if trusted:
             raise
-        draft.skip(CONFIG_FILE, name, f"not used: {error.what}")
+        draft.skip(CONFIG_FILE, name, f"not used: {error.what} {error.remedy}".rstrip())
         return Source(name)
 
 

@@ -56,6 +56,9 @@ from forkdeck.store.changes import (
 )
 from forkdeck.store.reduce_turn import boundary_item, has_boundary
 
+_MOST_TEXTS = 4
+"""Texts in a row that may make up a partial report."""
+
 
 def reduce_fork(state: DeckState, event: ForkFamily) -> DeckState:
     """Return the state after an event of a batch or a fork."""
@@ -323,13 +326,20 @@ def _closed_with_report(run: RunState, event: ForkEnded) -> RunState:
 
 
 def _with_report(run: RunState, report: Item) -> RunState:
+    """Turn what was said last into the report, when it is the report; else add it.
+
+    A partial report may be several texts in a row: the last of them becomes the report, and
+    nothing is shown twice.
+    """
     items = run.transcript.since(0)
-    texts = (place for place in reversed(range(len(items))) if items[place].kind in ("text", "cut"))
-    place = next(texts, None)
-    if place is None or items[place].text.strip() != report.text.strip():
-        return with_item(run, report)
-    items[place] = replace(report, at_ms=items[place].at_ms)
-    return replace(run, transcript=SharedList(items))
+    said = [place for place, item in enumerate(items) if item.kind in ("text", "cut")]
+    wanted = report.text.split()
+    for count in range(1, min(len(said), _MOST_TEXTS) + 1):
+        if " ".join(items[place].text for place in said[-count:]).split() == wanted:
+            place = said[-1]
+            items[place] = replace(report, at_ms=items[place].at_ms, text=items[place].text)
+            return replace(run, transcript=SharedList(items))
+    return with_item(run, report)
 
 
 def _reopened(state: DeckState, fork: ForkState, event: ForkReopened) -> DeckState:
@@ -349,6 +359,8 @@ def _reopened(state: DeckState, fork: ForkState, event: ForkReopened) -> DeckSta
         owed_at_ms=None,
         delivered=False,
         near_limit="",
+        claims=None,
+        slow=None,
     )
     item = Item(kind="notice", at_ms=event.at_ms, text=event.reason)
     state = with_run(state, with_item(run_of(state, event.run), item))

@@ -278,7 +278,8 @@ def completions(
     if not space:
         return [
             (f"/{entry.name} " if entry.args else f"/{entry.name}", entry.help)
-            for entry in COMMANDS
+            # What is typed whole comes first: /mode must not become /model.
+            for entry in sorted(COMMANDS, key=lambda entry: entry.name != name)
             if entry.name.startswith(name)
         ]
     entry = _BY_NAME.get(name)

@@ -177,10 +177,28 @@ def test_a_wrong_project_file_is_named_but_stops_nothing_while_untrusted(program
     (program.project / ".forkdeck" / "config.toml").write_text("model = \n")
     done = program.run("run", "say hello")
     assert (done.code, done.out) == (0, "Hello from the script.\n")
+    assert "the project's settings are not used: " in done.err
+    assert "is not TOML" in done.err
     assert "not used" in program.run("config").out
+    row = next(line for line in program.run("doctor").lines if " project " in line)
+    assert row.startswith("no  project  not used: "), row
     trusting = program.run("run", "--trust-project", "say hello")
     assert (trusting.code, trusting.out) == (2, "")
     assert "is not TOML" in trusting.err
+
+
+def test_a_misspelt_key_of_a_project_comes_with_the_right_one(program: Program) -> None:
+    (program.project / ".forkdeck").mkdir()
+    (program.project / ".forkdeck" / "config.toml").write_text('modle = "x"\n')
+    assert 'Did you mean "mode"?' in program.run("config").out
+
+
+def test_worktrees_outside_a_repository(program: Program) -> None:
+    elsewhere = program.base / "elsewhere"
+    elsewhere.mkdir()
+    done = program.run("worktrees", "--cwd", str(elsewhere))
+    assert done.code == 0
+    assert done.out.startswith("Nothing to list. This directory is in no git repository")
 
 
 def test_hostile_project_files_widen_nothing(program: Program) -> None:

@@ -50,9 +50,13 @@ def test_forks_work_and_their_work_is_applied(program: Program) -> None:
     assert applied.code == 0, applied.err
     assert notes.read_text() == "plum cake\nquince jelly\n"
     assert "notes.txt" in applied.out
-    assert "Applied 1 file" in applied.out
+    assert "Applied 1 file. " in applied.out
     undo = applied.out.split()[-1]
     assert git(program.project, "show", f"{undo}:notes.txt") == "plum jam\nquince jelly\n"
+
+    again = program.run(*command.split()[1:])
+    assert (again.code, again.out) == (1, "")
+    assert again.err == "forkdeck: Your tree already has all of this; nothing was written.\n"
 
 
 @pytest.mark.needs_sandbox

@@ -10,9 +10,9 @@ from forkdeck.providers.rehearsal.cache import PromptCache
 from forkdeck.providers.rehearsal.errors import ApiRefused
 from forkdeck.providers.rehearsal.positions import positions
 from forkdeck.providers.rehearsal.scenario import load
+from tests.clocks import ManualClock
 from tests.rehearsal.helpers import (
     MARK,
-    ManualClock,
     assistant,
     body,
     call,

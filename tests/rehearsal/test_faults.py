@@ -13,8 +13,8 @@ import pytest
 from forkdeck.errors import ConfigError
 from forkdeck.providers.rehearsal.faults import KINDS, Fault
 from forkdeck.providers.rehearsal.scenario import load
+from tests.clocks import ManualClock
 from tests.rehearsal.helpers import (
-    ManualClock,
     body,
     raw,
     request_bytes,

@@ -57,7 +57,7 @@ def test_a_refused_request_takes_nothing_from_either_bucket():
     assert refusal.headers["anthropic-ratelimit-input-tokens-remaining"] == "100"
     assert refusal.headers["anthropic-ratelimit-input-tokens-limit"] == "600"
     # 500 tokens at 10 a second: full again after 50 s.
-    assert refusal.headers["anthropic-ratelimit-input-tokens-reset"] == "2026-11-30T00:00:50Z"
+    assert refusal.headers["anthropic-ratelimit-input-tokens-reset"] == "2026-11-30T20:22:50Z"
     clock.ms = 10_000
     assert limits.admit(200) is None
 

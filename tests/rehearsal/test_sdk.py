@@ -8,9 +8,9 @@ import json
 import pytest
 
 from forkdeck.providers.rehearsal.scenario import load
+from tests.clocks import ManualClock
 from tests.rehearsal.helpers import (
     MODEL,
-    ManualClock,
     assistant,
     body,
     raw,

@@ -317,15 +317,14 @@ asyncio.run(main())
 """
 
 
-BOUNDARIES = (
+FEW = (
     "MessageAdded", "MessageFinished", "ToolStarted", "ToolEnded", "ForkQueued", "ForkEnded",
     "ApprovalAsked", "WorkSaved", "TextStreamed",
 )  # fmt: skip
-if SOAK:
-    BOUNDARIES = tuple(sorted({type(event).__name__ for event in Script(5, forks=4).events()}))
+ALL = tuple(sorted({type(event).__name__ for event in Script(5, forks=4).events()}))
 
 
-@pytest.mark.parametrize("kind", BOUNDARIES)
+@pytest.mark.parametrize("kind", ALL if SOAK else FEW)
 def test_a_killed_process_leaves_every_synced_event(paths: SessionPaths, kind: str) -> None:
     """SIGKILL right behind a boundary: the log holds it, and everything before."""
     process = subprocess.Popen(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from textual.events import Key
 from textual.pilot import Pilot
 
 from forkdeck.model.intents import SendPrompt
@@ -240,3 +241,19 @@ async def test_a_click_selects_and_keeps_the_text_of_the_prompt() -> None:
         assert screen.view.selected in screen.view.order
         assert not screen.in_prompt
         assert screen.area.text == "draft"
+
+
+@pytest.mark.parametrize("opener", ["ctrl+d", "question_mark", "colon"])
+async def test_a_burst_of_closing_keys_closes_one_screen(opener: str) -> None:
+    """The second key of a burst is still addressed to the dialog that has just left."""
+    app = app_of(FakeDeck(scenes.empty().events))
+    async with app.run_test(size=(120, 40)) as pilot:
+        await settle(pilot)
+        await press(pilot, "tab", opener)
+        assert not isinstance(app.screen, DeckScreen)
+        dialog = app.screen
+        for _ in range(3):
+            dialog.post_message(Key("escape", None))
+        await settle(pilot)
+        assert isinstance(app.screen, DeckScreen)
+        assert len(app.screen_stack) == 2

@@ -15,6 +15,7 @@ from textual.containers import Vertical
 from textual.screen import ModalScreen
 
 from forkdeck.ui.lines import BLANK, Row, Span, line, outside, wrapped
+from forkdeck.ui.screens.once import LeavesOnce
 from forkdeck.ui.sheet import Sheet
 
 T = TypeVar("T")
@@ -23,7 +24,7 @@ WIDTH = 106
 """Widest dialog."""
 
 
-class SheetDialog(ModalScreen[T], inherit_bindings=False):
+class SheetDialog(LeavesOnce[T], ModalScreen[T], inherit_bindings=False):
     """A head, a sheet of rows, and the keys to scroll and close.
 
     Args:

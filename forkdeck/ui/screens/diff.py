@@ -11,7 +11,6 @@ from typing import Literal
 from textual import events
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
-from textual.screen import Screen
 
 from forkdeck.errors import ForkDeckError
 from forkdeck.model.intents import ApplyWork, DiscardWork, Intent, UndoLast
@@ -24,6 +23,7 @@ from forkdeck.store.figures import plural
 from forkdeck.ui.bindings import Zone, footer_keys
 from forkdeck.ui.keyboard import Keyed
 from forkdeck.ui.lines import BLANK, Row, Span, line, outside, wrapped
+from forkdeck.ui.screens.once import LeavesOnce
 from forkdeck.ui.sheet import Sheet
 from forkdeck.ui.widgets.diff_view import DiffView
 from forkdeck.ui.widgets.status_line import FooterLine, TitleLine
@@ -52,7 +52,7 @@ def file_row(file: FileChange, width: int, *, selected: bool) -> Row:
                 fill="selected" if selected else "", bar="focus" if selected else "")  # fmt: skip
 
 
-class DiffScreen(Keyed, Screen[None], inherit_bindings=False):
+class DiffScreen(Keyed, LeavesOnce[None], inherit_bindings=False):
     """Files at the left, lines at the right, the apply sheet below.
 
     Args:

@@ -10,16 +10,16 @@ from typing import ClassVar
 
 from textual import events
 from textual.app import ComposeResult
-from textual.screen import Screen
 
 from forkdeck.ui.bindings import Keys, Zone, footer_keys
 from forkdeck.ui.keyboard import Keyed
 from forkdeck.ui.lines import Row, line, outside
+from forkdeck.ui.screens.once import LeavesOnce
 from forkdeck.ui.sheet import Sheet
 from forkdeck.ui.widgets.status_line import FooterLine
 
 
-class Page(Keyed, Screen[None], inherit_bindings=False):
+class Page(Keyed, LeavesOnce[None], inherit_bindings=False):
     """A sheet over the whole screen, with a footer."""
 
     CSS_PATH = "page.tcss"
