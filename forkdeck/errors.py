@@ -102,6 +102,7 @@ class ProviderError(ForkDeckError):
 
     word = "error"
     retryable = False
+    """Whether the same request may go out again by itself, after a pause."""
 
     def __init__(
         self,

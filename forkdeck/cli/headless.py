@@ -20,6 +20,8 @@ from forkdeck.config.rules import Rule
 from forkdeck.config.trust import CONFIG_FILE
 from forkdeck.engine.deck import LiveDeck
 from forkdeck.errors import UsageError
+from forkdeck.model.events import Event
+from forkdeck.model.events.tool import ApprovalAnswered
 from forkdeck.model.intents import SendPrompt
 from forkdeck.model.state import DeckState
 from forkdeck.store.text import plain_text
@@ -84,8 +86,20 @@ def _prompt(given: str) -> str:
 async def _run(host: Host, project: ProjectFacts, prompt: str, *, as_json: bool) -> int:
     unread = asyncio.Event()
     listener = json_lines(unread.set) if as_json else progress_lines(sys.stderr)
+    refused: list[str] = []
+
+    def note_denial(event: Event, state: DeckState) -> None:
+        # A call that failed in the look view, and may not run again as work, ends as failed: only
+        # the answer says that it was denied.
+        del state
+        if isinstance(event, ApprovalAnswered) and event.answer == "deny":
+            refused.append(event.request)
+
     request = LiveRequest(
-        project=project, credentials=host.credentials, attached=False, listeners=(listener,)
+        project=project,
+        credentials=host.credentials,
+        attached=False,
+        listeners=(listener, note_denial),
     )
     check_budget(host, request)
     deck = await open_live(host, request)
@@ -109,7 +123,7 @@ async def _run(host: Host, project: ProjectFacts, prompt: str, *, as_json: bool)
             err=True,
         )
         return 1
-    return exit_code(state)
+    return exit_code(state) or (3 if refused else 0)
 
 
 async def _idle_or_unread(deck: LiveDeck, unread: asyncio.Event) -> None:

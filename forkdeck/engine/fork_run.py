@@ -18,10 +18,11 @@ from forkdeck.engine.report_check import ASK_AGAIN, longest, problem
 from forkdeck.engine.reports import shared_name, write_files
 from forkdeck.engine.run import text_block
 from forkdeck.engine.tree_guard import TreeGuard
+from forkdeck.engine.work import saved_event
 from forkdeck.errors import ContextTooLong, ForkDeckError, WorktreeError
 from forkdeck.model.events.fork import ForkDelayed, ForkEnded, ForkSaving
 from forkdeck.model.events.session import NoticeRaised
-from forkdeck.model.events.work import WorkSaved, WorktreeKept, WorktreeRemoved
+from forkdeck.model.events.work import WorktreeKept, WorktreeRemoved
 from forkdeck.model.raw import JsonDict
 from forkdeck.model.words import Outcome
 from forkdeck.sandbox.files import in_thread
@@ -224,17 +225,7 @@ class ForkRunner:
         try:
             saved = await worktrees.save(fork.handle)
             if saved is not None:
-                await self._durable.append(
-                    WorkSaved(
-                        run=fork.handle,
-                        ref=saved.ref,
-                        commit=saved.commit,
-                        base=saved.base,
-                        files=saved.files,
-                        commits=saved.commits,
-                        patch=saved.patch,
-                    )
-                )
+                await self._durable.append(saved_event(fork.handle, saved))
             await worktrees.remove(fork.handle)
         except ForkDeckError as error:
             self._kept(fork, error)

@@ -6,10 +6,11 @@ from datetime import UTC
 from typing import TYPE_CHECKING
 
 from forkdeck.engine.repair import interrupted_results
+from forkdeck.engine.work import saved_event
 from forkdeck.errors import ForkDeckError
 from forkdeck.model.events.session import NoticeRaised, SessionResumed
 from forkdeck.model.events.tool import ApprovalAnswered
-from forkdeck.model.events.work import WorkSaved, WorktreeKept
+from forkdeck.model.events.work import WorktreeKept
 from forkdeck.model.state import ForkState
 from forkdeck.sessionlog.interrupted import closing_events
 
@@ -67,14 +68,4 @@ async def _save(parts: EngineParts, fork: ForkState) -> None:
         parts.hub.append(WorktreeKept(run=fork.handle, path=path, why=error.what))
         return
     if saved is not None and (fork.work is None or fork.work.commit != saved.commit):
-        parts.hub.append(
-            WorkSaved(
-                run=fork.handle,
-                ref=saved.ref,
-                commit=saved.commit,
-                base=saved.base,
-                files=saved.files,
-                commits=saved.commits,
-                patch=saved.patch,
-            )
-        )
+        parts.hub.append(saved_event(fork.handle, saved))

@@ -248,7 +248,9 @@ def _span(start: int | None, end: int | None) -> int | None:
 
 
 def _replace(path: Path, data: bytes) -> None:
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    # One by one: parents made on the way would be readable by others.
+    for directory in (path.parent.parent, path.parent):
+        directory.mkdir(mode=0o700, exist_ok=True)
     beside = path.with_name(path.name + ".new")
     descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     with os.fdopen(descriptor, "wb") as file:

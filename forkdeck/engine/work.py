@@ -17,6 +17,7 @@ from forkdeck.model.events.work import (
     SnapshotTaken,
     WorkApplied,
     WorkDiscarded,
+    WorkSaved,
     WorktreeChanged,
     WorkUndone,
 )
@@ -189,6 +190,19 @@ class Work:
             return
         if event.run in worktrees.unwatched and event.path and event.name in ("edit", "write"):
             self._changed(event.run, [event.path])
+
+
+def saved_event(handle: str, saved: SavedWork) -> WorkSaved:
+    """Return the event that says where a fork's work stands."""
+    return WorkSaved(
+        run=handle,
+        ref=saved.ref,
+        commit=saved.commit,
+        base=saved.base,
+        files=saved.files,
+        commits=saved.commits,
+        patch=saved.patch,
+    )
 
 
 def _saved(fork: ForkState) -> SavedWork:

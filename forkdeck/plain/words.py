@@ -187,7 +187,10 @@ def _tool(event: Event, state: DeckState) -> list[Line]:
         case ToolEnded() if event.status == "ok":
             return [Line("OK", f"{event.name} {event.summary}".rstrip())]
         case ToolEnded():
-            said = event.summary or one_line(event.content, _ARGUMENT)
+            said = event.summary
+            if said in ("", "refused"):
+                # The deck shows the content below; here it is the only place for the reason.
+                said = f"{said} {one_line(event.content, _ARGUMENT)}".strip()
             word = "DENY" if event.status == "denied" else "ERROR"
             return [Line(word, f"{event.name} {event.status} {said}".rstrip())]
         case ApprovalAsked():

@@ -15,12 +15,9 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from forkdeck.errors import (
-    Overloaded,
     ProviderError,
     RateLimited,
-    ServerFault,
     StreamCut,
-    Unreachable,
 )
 from forkdeck.model.ports import Clock
 
@@ -145,7 +142,7 @@ class RateGate:
                 return error.retry_after_s, None
         elif isinstance(error, StreamCut):
             return (self._jitter(attempt), RESENT + 1) if attempt <= RESENT else None
-        elif not isinstance(error, Overloaded | ServerFault | Unreachable):
+        elif not error.retryable:
             return None
         if attempt >= ATTEMPTS:
             return None

@@ -14,6 +14,7 @@ import shutil
 import stat
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Final
 
 from forkdeck.errors import SandboxError, ToolDenied
 from forkdeck.model.ports import Enforcement
@@ -28,8 +29,8 @@ from forkdeck.sandbox.views import SHARED, Scratch
 _SHELLS = ("/bin/bash", "/usr/bin/bash", "/usr/local/bin/bash", "/bin/sh")
 _STATUS_BYTES = 65536
 _STARTS = 4
-_MOVED = ("Can't create file at", "Can't find source path", "Can't mkdir", "Can't bind mount")
-# A socket or file that vanished between listing and mounting; the command did not run yet.
+MOVED: Final = ("Can't create file at", "Can't find source path", "Can't mkdir", "Can't bind mount")
+"""Signs of a socket or file that went between listing and mounting; the command did not run yet."""
 
 NO_SANDBOX = (
     "Without a working sandbox this command is not run in a read-only view: it could change "
@@ -149,7 +150,7 @@ class Runner:
                         view, argv, environment, timeout_s, spill, progress, stdin
                     )
                 except SandboxError as error:
-                    if not left or not any(word in error.what for word in _MOVED):
+                    if not left or not any(word in error.what for word in MOVED):
                         raise
         if view.enforced and not view.writable and not unguarded:
             raise ToolDenied(NO_SANDBOX, WAY_OUT)

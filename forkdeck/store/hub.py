@@ -1,6 +1,6 @@
 """The hub: the one door through which events become state.
 
-The engine (or an importer) appends; the hub numbers and stamps the event, hands it to the log,
+The engine appends; the hub numbers and stamps the event, hands it to the log,
 folds it, tells the listeners, and wakes the screens. A replay shows its states through the same
 door. Runs on one event loop and never blocks.
 """

@@ -50,7 +50,6 @@ class Glyphs(NamedTuple):
     branch: str = "├"
     corner: str = "└"
     rule: str = "─"
-    ellipsis: str = "…"
     folded: str = "+"
     opened: str = "−"
     minus: str = "−"
@@ -63,7 +62,7 @@ class Glyphs(NamedTuple):
 
 UNICODE_GLYPHS = Glyphs()
 ASCII_GLYPHS = Glyphs(
-    branch="|", corner="`", rule="-", ellipsis="~", opened="-", minus="-", good="+",
+    branch="|", corner="`", rule="-", opened="-", minus="-", good="+",
     cursor="_", spinner="", bullet="*",
 )  # fmt: skip
 """The set for terminals without UTF-8 and for ``--ascii``."""

@@ -28,7 +28,7 @@ _COLUMNS: tuple[tuple[str, int, int, Callable[[CacheRow], str]], ...] = (
 """Heading, cells, width of the page it needs, and its figure."""
 
 VERDICTS: tuple[tuple[str, str], ...] = (
-    ("HIT", "all of the shared prefix was read from the cache, at a tenth of the input price"),
+    ("HIT", "all of the shared prefix was read from the cache, at the price of cache reads"),
     ("PARTIAL", "a part of it was read; behind the first difference all was paid anew"),
     ("MISS", "nothing of it was read: it differs from the start on, or it was too old"),
     ("COLD", "nothing could be read yet: this request was the first to write the prefix"),

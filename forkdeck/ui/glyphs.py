@@ -36,9 +36,6 @@ _STYLES: Final[dict[str, str]] = {
     "INTR": "warn-strong", "NEW": "good-strong", "RUN": "live",
 }  # fmt: skip
 
-BADGE_CELLS: Final = 9
-"""A badge's width: blank, glyph, blank, word padded to 5, blank."""
-
 WORDS: Final = tuple(_UNICODE)
 """Every word a badge can show, in order of attention."""
 
@@ -64,14 +61,13 @@ class Marks(NamedTuple):
     flag: str = "▲"
     ask: str = "◆"
     times: str = "×"
-    ellipsis: str = "…"
 
 
 UNICODE_MARKS: Final = Marks()
 ASCII_MARKS: Final = Marks(
     bar="|", thumb="|", follow="v", meter="=", rest="-", eighths="_.-:=+*#", taken="#", left="o",
     divider="|", wait=".", idle=".", cross="+", play=">", pause="=", knob="O", flag="^", ask="?",
-    times="x", ellipsis="~",
+    times="x",
 )  # fmt: skip
 
 

@@ -117,11 +117,6 @@ class PromptArea(TextArea):
     # --- what screens use
 
     @property
-    def completing(self) -> bool:
-        """Whether a list of completions is open."""
-        return bool(self._choices)
-
-    @property
     def whole_text(self) -> str:
         """The text as it will be sent: folded pastes in full."""
         text = self.text

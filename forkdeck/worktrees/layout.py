@@ -21,7 +21,6 @@ REFS: Final = "refs/forkdeck"
 """Root of the hidden refs."""
 
 
-
 class Repo(msgspec.Struct, frozen=True, kw_only=True):
     """A repository as it was found: real paths on the host."""
 

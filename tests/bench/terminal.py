@@ -124,24 +124,6 @@ class Terminal:
         self._stream.feed(_UNKNOWN.sub(b"", data[: open_end.start()] if open_end else data))
         return "\n".join(self._screen.display)
 
-    def until_shown(self, pattern: str, timeout_s: float = 20) -> float:
-        """Read until a pattern stands on the screen; returns when it was seen.
-
-        Raises:
-            TimeoutError: It was not shown in time.
-        """
-        end = time.monotonic() + timeout_s
-        while time.monotonic() < end:
-            if self.read(0.05) and re.search(pattern, self.screen_text()):
-                return time.monotonic()
-        if re.search(pattern, self.screen_text()):
-            return time.monotonic()
-        raise TimeoutError(f"{pattern!r} was not shown\n{self.screen_text()}")
-
-    def forget(self) -> None:
-        """Drop what was read and never looked at: frames are drawn whole again by nobody."""
-        self.screen_text()
-
     def kill(self) -> None:
         """Kill the program alone, not what it started."""
         self.process.send_signal(signal.SIGKILL)

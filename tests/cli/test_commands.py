@@ -138,7 +138,7 @@ def test_the_doctor_gives_a_remedy_with_each_fault(keyless: Program) -> None:
 
 def test_the_doctor_does_not_promise_list_prices_elsewhere(program: Program) -> None:
     done = program.run("doctor")
-    assert "no price known for claude-opus-5-5 at http://127.0.0.1:" in done.out
+    assert "no price known for claude-opus-5-5 at 127.0.0.1:" in done.out
 
 
 def test_sessions_as_a_table_and_as_json(program: Program) -> None:

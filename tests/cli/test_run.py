@@ -80,6 +80,14 @@ def test_a_denied_call_is_exit_code_3(program: Program) -> None:
 
 
 @pytest.mark.needs_sandbox
+def test_a_look_that_may_not_become_work_is_exit_code_3(program: Program) -> None:
+    done = program.run("run", "touch without a word")
+    assert "Read-only file system" in program.log().read_text()
+    assert (done.code, done.out) == (3, "Tried.\n"), done.err
+    assert not (program.project / "made.txt").exists()
+
+
+@pytest.mark.needs_sandbox
 @pytest.mark.parametrize("flags", [["--allow", "bash(touch made.txt)"], ["--mode", "auto"]])
 def test_what_is_allowed_runs(program: Program, flags: list[str]) -> None:
     done = program.run("run", *flags, "touch a file")

@@ -59,6 +59,12 @@ def test_no_fork_reads_more_than_there_was(read: int | None, words: str) -> None
     assert printed(queued(), judged)[-1] == f"0:02 [f1 tests] CACHE {words}"
 
 
+def test_a_refused_call_says_why() -> None:
+    why = "fork_join: tasks holds 9 tasks; at most 8 go in one call."
+    call = ToolEnded(call="c", name="fork_join", status="error", content=why, summary="refused")
+    assert printed(call)[-1] == f"0:01 [parent] ERROR fork_join error refused {why}"
+
+
 def test_a_session_reads_like_this() -> None:
     lines = printed(
         MessageAdded(kind="prompt", message=user("count\nthe stars"), text="count\nthe stars"),

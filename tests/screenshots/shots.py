@@ -6,10 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from forkdeck.model.events import Event
-from forkdeck.model.events.fork import BatchEnded, ForkEnded
 from forkdeck.model.events.tool import ApprovalAsked
 from forkdeck.model.events.turn import TurnEnded
-from forkdeck.model.events.work import WorkApplied
 from tests.screenshots.still import Moment
 
 Size = tuple[int, int]
@@ -49,20 +47,24 @@ def settled() -> Moment:
     return Moment("demo-v1", first(TurnEnded))
 
 
+def busy() -> Moment:
+    return Moment("supervise-v1", lambda event: event.at_ms >= 26_000, later_ms=1_000)
+
+
 def shots() -> list[Shot]:
     """Return every picture; moments count events, so they are made anew each time."""
     return [
         Shot("start", MIDDLE),
         Shot("deck", MIDDLE, asking(), ("tab", "4")),
-        Shot("deck-small", SMALL, asking(), ("tab", "4")),
-        Shot("deck-large", LARGE, asking(), ("tab", "4")),
-        Shot("zoom", MIDDLE, Moment("demo-v1", first(ForkEnded, 3)), ("tab", "4", "enter")),
+        Shot("deck-8-small", SMALL, busy(), ("tab", "2")),
+        Shot("deck-8", MIDDLE, busy(), ("tab", "2")),
+        Shot("deck-8-large", LARGE, busy(), ("tab", "2")),
+        Shot("zoom", MIDDLE, settled(), ("tab", "4", "enter")),
         Shot("diff", MIDDLE, settled(), ("tab", "4", "d")),
-        Shot("cost", MIDDLE, settled(), ("tab", ":", *"cost", "enter")),
+        Shot("cost", MIDDLE, busy(), (*"/cost", "enter")),
+        Shot("cache", MIDDLE, busy(), (*"/cache", "enter")),
         Shot("help", MIDDLE, asking(), ("tab", "?")),
-        Shot("settled", MIDDLE, Moment("demo-v1", first(WorkApplied)), ("tab",)),
-        Shot("light", MIDDLE, asking(), ("tab", "4"), "forkdeck-light"),
-        Shot("contrast", MIDDLE, asking(), ("tab", "4"), "forkdeck-contrast"),
-        Shot("daltonised", MIDDLE, Moment("demo-v1", first(BatchEnded)), ("tab", "4"),
-             "forkdeck-daltonised"),
-    ]  # fmt: skip
+        Shot("light", MIDDLE, busy(), ("tab", "2"), "forkdeck-light"),
+        Shot("contrast", MIDDLE, busy(), ("tab", "2"), "forkdeck-contrast"),
+        Shot("daltonised", MIDDLE, busy(), ("tab", "6"), "forkdeck-daltonised"),
+    ]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 from textual.app import App, ComposeResult
 from textual.containers import Horizontal, Vertical
 from textual.geometry import Region
@@ -124,14 +122,3 @@ def text_of(widget: LineWidget) -> list[str]:
     width, height = widget.size
     strips = widget.render_lines(Region(0, 0, width, height))
     return [strip.text.rstrip() for strip in strips]
-
-
-def to_png(svg: str) -> bytes:
-    """Return a screenshot as PNG, drawn without a browser."""
-    import resvg_py
-
-    svg = re.sub(r"@font-face\s*\{.*?\}", "", svg, flags=re.S)
-    mono = "DejaVu Sans Mono"
-    svg = svg.replace("font-family: arial", "font-family: DejaVu Sans")
-    svg = svg.replace("font-family: Fira Code, monospace", f"font-family: {mono}")
-    return bytes(resvg_py.svg_to_bytes(svg_string=svg, zoom=1.0, monospace_family=mono))

@@ -58,16 +58,14 @@ class ErrorScreen(Page):
 
     Args:
         trouble: What to say.
-        can_go_back: Whether there is a start screen to go to.
     """
 
     ZONE: ClassVar[Zone] = "cost"
     CHIP: ClassVar[str] = "ERROR"
 
-    def __init__(self, trouble: Trouble, *, can_go_back: bool = True) -> None:
+    def __init__(self, trouble: Trouble) -> None:
         super().__init__()
         self._trouble = trouble
-        self._can_go_back = can_go_back
 
     def page_rows(self, width: int, height: int) -> Sequence[Row]:
         """Return the card, a third down."""

@@ -70,15 +70,6 @@ class DiffView(LineWidget, can_focus=True):
         return len(self._files)
 
     @property
-    def current_file(self) -> int:
-        """Index of the file the top row belongs to; -1 before the first."""
-        found = -1
-        for index, row in enumerate(self._files):
-            if row <= self._offset + 1:
-                found = index
-        return found
-
-    @property
     def at_end(self) -> bool:
         """Whether the last row is on screen."""
         return self._offset + self.size.height >= len(self._rows)

@@ -71,11 +71,6 @@ class RowView(LineWidget):
         """Whether a card is there and on screen to its last row."""
         return self._buffer.card_rows > 0 and self.at_end
 
-    @property
-    def card_fits(self) -> bool:
-        """Whether the pane can show its whole card at once."""
-        return 0 < self._buffer.card_rows <= self.body_height
-
     def scroll_lines(self, count: int) -> None:
         """Scroll by rows, down when positive; reaching the end follows again."""
         last = max(0, len(self._buffer) - self.body_height)
