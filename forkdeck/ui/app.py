@@ -170,7 +170,7 @@ class ForkDeckApp(AppActions, inherit_bindings=False):
         if start.kind in {"start", "sessions"}:
             await self.push_screen(StartScreen())
             if start.kind == "sessions":
-                self.do_sessions()
+                self.do_sessions(replaying=True)
         else:
             await self.push_screen(StartScreen())
             self._open_first(start)

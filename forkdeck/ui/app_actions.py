@@ -81,16 +81,16 @@ class AppActions(App[int], inherit_bindings=False):
             setattr(screen, "key", entry.key)  # noqa: B010 - screens of several types
             await act(entry.action)
 
-    def do_sessions(self, *, searching: bool = False) -> None:
-        """The list of saved sessions."""
-        self.push_screen(SessionsScreen(searching=searching))
+    def do_sessions(self, *, searching: bool = False, replaying: bool = False) -> None:
+        """The list of saved sessions; Enter goes on with one, or plays it."""
+        self.push_screen(SessionsScreen(searching=searching, replaying=replaying))
 
     def do_replay(self, target: str = "") -> None:
         """Replay a session, or choose one."""
         if target:
             self.open_replay(target)
         else:
-            self.do_sessions()
+            self.do_sessions(replaying=True)
 
     def do_repaint(self) -> None:
         """Paint the whole screen anew."""

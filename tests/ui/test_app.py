@@ -257,3 +257,14 @@ async def test_a_burst_of_closing_keys_closes_one_screen(opener: str) -> None:
         await settle(pilot)
         assert isinstance(app.screen, DeckScreen)
         assert len(app.screen_stack) == 2
+
+
+async def test_enter_plays_where_a_replay_was_asked_for() -> None:
+    """`forkdeck replay` without a session: the list's Enter must not go on with one."""
+    factory = FakeFactory(FakeDeck(scenes.empty().events))
+    app = app_of(factory=factory, start=StartRequest(kind="sessions"))
+    async with app.run_test(size=(120, 40)) as pilot:
+        await settle(pilot)
+        assert isinstance(app.screen, SessionsScreen)
+        await press(pilot, "enter")
+        assert factory.opened[0][0] == "replay"

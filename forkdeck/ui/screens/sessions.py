@@ -24,8 +24,9 @@ class SessionsScreen(Page):
 
     ZONE: ClassVar[Zone] = "sessions"
 
-    def __init__(self, *, searching: bool = False) -> None:
+    def __init__(self, *, searching: bool = False, replaying: bool = False) -> None:
         super().__init__()
+        self._replaying = replaying
         self._all: Sequence[SessionSummary] | None = None
         self._trouble = ""
         self._query = ""
@@ -85,8 +86,11 @@ class SessionsScreen(Page):
     def page_keys(self) -> tuple[Keys, Keys]:
         """Return the footer's keys."""
         if self._searching:
-            return [("Enter", "open"), ("↑ ↓", "move"), ("Esc", "end search")], []
+            word = "play" if self._replaying else "open"
+            return [("Enter", word), ("↑ ↓", "move"), ("Esc", "end search")], []
         left, right = super().page_keys()
+        if self._replaying:
+            left = [("Enter", "play"), *(each for each in left if each[0] not in ("Enter", "r"))]
         return [("Esc", "back"), *left], right
 
     def entries(self) -> int:
@@ -120,8 +124,10 @@ class SessionsScreen(Page):
         self.refresh_rows()
 
     def do_start_open(self) -> None:
-        """Go on with the session under the cursor."""
-        if self.found:
+        """Go on with the session under the cursor, or play it when a replay was asked for."""
+        if self._replaying:
+            self.do_start_replay()
+        elif self.found:
             self.deck_app.open_session(self.found[self.selected].session)
 
     def do_start_replay(self) -> None:
