@@ -80,6 +80,9 @@ class Forking:
     async def resume(self, handle: str, text: str) -> IntentResult:
         """Go on with a fork that is over, in its own conversation."""
         known = self._supervisor.forks.get(handle)
+        if known is not None and known.resume is not None:
+            # Asked before: it waits for a place, or runs; a second time would run it twice.
+            return IntentResult(ok=False, text=f"{handle} goes on already.")
         if known is not None and known.task is not None and self._settled(handle):
             # Its last run still writes its files and gives its place back.
             await known.done.wait()

@@ -191,6 +191,7 @@ class Supervisor:
         self._purse.settled(fork.handle)
         if fork.group is not None:
             fork.group.left(fork.handle)
+        fork.resume = None
         fork.done.set()
         batch = self._hub.state.batches.get(fork.batch)
         if batch is not None and not batch.ended:

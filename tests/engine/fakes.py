@@ -21,6 +21,7 @@ from forkdeck.model.stream import Completed, ModelRequest, Opened, StreamPart, T
 from forkdeck.model.tooling import ProcessResult, ToolContext, ToolResult
 from forkdeck.model.usage import Usage
 from forkdeck.model.work import AppliedWork, FileChange, Lease, RepoFacts, SavedWork, WorkDiff
+from forkdeck.sandbox import files
 from forkdeck.tools.registry import BUILTIN, all_specs
 
 
@@ -48,14 +49,8 @@ class VirtualClock:
         await future
 
     async def _advance(self) -> None:
-        loop = asyncio.get_running_loop()
         while self.sleepers:
-            quiet = 0
-            while quiet < 6:
-                await asyncio.sleep(0)
-                ready = len(loop._ready)  # type: ignore[attr-defined]
-                quiet = quiet + 1 if ready <= 1 else 0
-            await asyncio.sleep(0.001)  # threads that write small files
+            await self._rest()
             while self.sleepers and self.sleepers[0][2].done():
                 heapq.heappop(self.sleepers)
             if not self.sleepers:
@@ -63,6 +58,28 @@ class VirtualClock:
             until, _, future = heapq.heappop(self.sleepers)
             self.ms = max(self.ms, until)
             future.set_result(None)
+
+    async def _rest(self) -> None:
+        """Return once the loop has nothing to do and no thread works for it."""
+        loop = asyncio.get_running_loop()
+        while True:
+            idle = not _files_at_work()
+            quiet = 0
+            while quiet < 6:
+                await asyncio.sleep(0)
+                ready = len(loop._ready)  # type: ignore[attr-defined]
+                quiet = quiet + 1 if ready <= 1 else 0
+            if idle and not _files_at_work():
+                return
+            await asyncio.sleep(0.001)
+
+
+def _files_at_work() -> bool:
+    """Tell whether the threads for files have work: time must not jump over it."""
+    executor: Any = files._executor()
+    return executor._work_queue.qsize() > 0 or executor._idle_semaphore._value < len(
+        executor._threads
+    )
 
 
 class FakeSink:
