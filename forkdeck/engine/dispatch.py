@@ -188,7 +188,7 @@ class Dispatcher:
             else:
                 results[call.id] = result_block(call.id, text, error=True)
         blocks = [results[call.id] for call in calls]
-        run.take(run.user_message("tool_results", blocks), self._hub)
+        run.take(run.results_message(blocks), self._hub)
 
     async def _one(self, run: Run, call: Call) -> JsonDict:
         tool = self._parts.tools.get(call.name)

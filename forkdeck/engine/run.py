@@ -220,6 +220,17 @@ class Run:
             delivers=delivers,
         )
 
+    def results_message(
+        self, blocks: Sequence[JsonDict], *, text: str = "", delivers: tuple[str, ...] = ()
+    ) -> MessageAdded:
+        """Make the event of the tool results of an answer.
+
+        Whatever ends the calls, the reports that stand in their results are delivered by it.
+        """
+        delivers = (*self.delivering, *delivers)
+        self.delivering.clear()
+        return self.user_message("tool_results", blocks, text=text, delivers=delivers)
+
     def drop_thinking(self) -> None:
         """Leave all thinking out of what will be sent: another model cannot read it.
 

@@ -146,9 +146,7 @@ class RunLoop:
         notes = [text_block(note) for note in run.notes]
         run.notes.clear()
         blocks = [*results, *notes, *slot.blocks]
-        delivers = (*run.delivering, *slot.delivers)
-        run.delivering.clear()
-        event = run.user_message("tool_results", blocks, text=slot.shown, delivers=delivers)
+        event = run.results_message(blocks, text=slot.shown, delivers=slot.delivers)
         run.take(event, self._parts.hub)
         await self._durable.sync()
 
@@ -161,7 +159,7 @@ class RunLoop:
         """Answer calls that will not run, so that the history stays valid."""
         why = "Not run: the answer was cut, or the limit of this run is reached."
         results = self._dispatcher.refuse(run, answer.calls, why)
-        run.take(run.user_message("tool_results", results), self._parts.hub)
+        run.take(run.results_message(results), self._parts.hub)
         await self._durable.sync()
 
     def _note_neared(self, run: Run, *, tell: bool) -> None:

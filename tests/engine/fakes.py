@@ -21,18 +21,22 @@ from forkdeck.model.stream import Completed, ModelRequest, Opened, StreamPart, T
 from forkdeck.model.tooling import ProcessResult, ToolContext, ToolResult
 from forkdeck.model.usage import Usage
 from forkdeck.model.work import AppliedWork, FileChange, Lease, RepoFacts, SavedWork, WorkDiff
-from forkdeck.sandbox import files
 from forkdeck.tools.registry import BUILTIN, all_specs
 
 
 class VirtualClock:
-    """Time that jumps to the next sleeper whenever the loop has nothing else to do."""
+    """Time that jumps to the next sleeper whenever the loop has nothing else to do.
+
+    The loop says so itself: it is about to wait, no file descriptor is ready and no thread works
+    for it. A busy machine changes nothing about when that is.
+    """
 
     def __init__(self) -> None:
         self.ms = 0.0
         self.order = 0
         self.sleepers: list[tuple[float, int, asyncio.Future[None]]] = []
-        self.task: asyncio.Task[None] | None = None
+        self.threads = 0
+        self._watch(asyncio.get_running_loop())
 
     def monotonic_ms(self) -> int:
         return int(self.ms)
@@ -44,42 +48,46 @@ class VirtualClock:
         future = asyncio.get_running_loop().create_future()
         self.order += 1
         heapq.heappush(self.sleepers, (self.ms + seconds * 1000, self.order, future))
-        if self.task is None or self.task.done():
-            self.task = asyncio.create_task(self._advance())
         await future
 
-    async def _advance(self) -> None:
-        while self.sleepers:
-            await self._rest()
-            while self.sleepers and self.sleepers[0][2].done():
-                heapq.heappop(self.sleepers)
-            if not self.sleepers:
-                return
-            until, _, future = heapq.heappop(self.sleepers)
-            self.ms = max(self.ms, until)
-            future.set_result(None)
-
-    async def _rest(self) -> None:
-        """Return once the loop has nothing to do and no thread works for it."""
-        loop = asyncio.get_running_loop()
-        while True:
-            idle = not _files_at_work()
-            quiet = 0
-            while quiet < 6:
-                await asyncio.sleep(0)
-                ready = len(loop._ready)  # type: ignore[attr-defined]
-                quiet = quiet + 1 if ready <= 1 else 0
-            if idle and not _files_at_work():
-                return
+    async def jump(self) -> None:
+        """Let one sleeper wake, and return when the loop rests again."""
+        if self.sleepers:
+            await self.sleep((self.sleepers[0][0] - self.ms) / 1000)
+        else:
             await asyncio.sleep(0.001)
 
+    def _watch(self, loop: Any) -> None:
+        wait, in_thread = loop._selector.select, loop.run_in_executor
 
-def _files_at_work() -> bool:
-    """Tell whether the threads for files have work: time must not jump over it."""
-    executor: Any = files._executor()
-    return executor._work_queue.qsize() > 0 or executor._idle_semaphore._value < len(
-        executor._threads
-    )
+        def select(timeout: float | None) -> Any:
+            if timeout is not None and timeout <= 0:
+                return wait(timeout)
+            ready = wait(0)
+            if ready or (not self.threads and self._wake_next()):
+                return ready
+            return wait(timeout)
+
+        def run_in_executor(*args: Any) -> Any:
+            future = in_thread(*args)
+            self.threads += 1
+            future.add_done_callback(self._thread_done)
+            return future
+
+        loop._selector.select, loop.run_in_executor = select, run_in_executor
+
+    def _thread_done(self, _: object) -> None:
+        self.threads -= 1
+
+    def _wake_next(self) -> bool:
+        """Jump to the next sleeper that still waits, if there is one."""
+        while self.sleepers:
+            until, _, future = heapq.heappop(self.sleepers)
+            if not future.done():
+                self.ms = max(self.ms, until)
+                future.set_result(None)
+                return True
+        return False
 
 
 class FakeSink:

@@ -132,10 +132,16 @@ class Rig:
         await asyncio.wait_for(self.deck.idle(), 20)
 
     async def until(self, condition: Callable[[], Any], what: str = "") -> None:
-        for _ in range(4000):
+        """Look at every turn of the loop, then whenever it rests: nothing passes unseen."""
+        for turn in range(4000):
             if condition():
                 return
-            await asyncio.sleep(0 if _ < 2000 else 0.001)
+            if turn < 2000:
+                await asyncio.sleep(0)
+            elif turn % 2:
+                await self.clock.jump()
+            else:
+                await self.clock.sleep(0)
         raise AssertionError(f"it never happened: {what or condition}")
 
     def bodies(self, run: str) -> list[JsonDict]:
