@@ -21,6 +21,7 @@ from forkdeck.config.settings import Settings
 from forkdeck.config.trust import TrustStore
 from forkdeck.engine.deck import LiveDeck
 from forkdeck.engine.parts import EngineParts, Person
+from forkdeck.engine.profiles import offered
 from forkdeck.errors import LogFormatError, SessionError, UsageError
 from forkdeck.model.events import FORMAT_VERSION, Event
 from forkdeck.model.events.session import NoticeRaised, SessionOpened
@@ -196,6 +197,7 @@ async def _parts(
     def fork_workspace(handle: str) -> Workspace:
         return read_only_workspace(runner, place, run=handle, unguarded=unguarded)
 
+    files = TrustedFiles(TrustStore(host.state), project.root) if project.trusted else None
     return EngineParts(
         hub=hub,
         clock=host.clock,
@@ -220,7 +222,8 @@ async def _parts(
         attached=request.attached,
         person=request.person,
         places=host.state / "places",
-        project=TrustedFiles(TrustStore(host.state), project.root) if project.trusted else None,
+        project=files,
+        offered=() if files is None else await asyncio.to_thread(offered, files),
         user_file=partial(user_file, host.config),
         discard=runner.discard_scratch,
         trust=_trusting(host, project),

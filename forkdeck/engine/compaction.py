@@ -163,7 +163,10 @@ class Compactor:
     async def _begin(self, summary: str, start: int, end: int, before: int | None) -> None:
         """Replace the history; no step may come between the event and the run's messages."""
         run, hub = self._run, self._hub
-        blocks = [*first_blocks(self._parts), text_block(f"{INTRODUCTION}\n\n{summary}")]
+        blocks = [
+            *first_blocks(self._parts, self._parts.offered),
+            text_block(f"{INTRODUCTION}\n\n{summary}"),
+        ]
         hub.append(
             HistoryCompacted(
                 run=run.run,

@@ -192,7 +192,7 @@ class Conversation:
         if text and not entered:
             blocks = interrupted_results(self.run.messages)
             if not _introduced(history):
-                blocks.extend(first_blocks(self._parts))
+                blocks.extend(first_blocks(self._parts, self._parts.offered))
             event = self.run.user_message("prompt", [*blocks, text_block(text)], text=text)
             self.run.take(event, self._hub)
         self._hub.append(TurnEnded(turn=number, outcome="interrupted", reason="interrupted"))
@@ -267,7 +267,7 @@ class Conversation:
             await self._add("notification", [*blocks, *waits.blocks], waits.shown, waits)
             return
         if not _introduced(self._hub.state.parent.history):
-            blocks.extend(first_blocks(self._parts))
+            blocks.extend(first_blocks(self._parts, self._parts.offered))
         quoted, faults = await file_blocks(run, text)
         for fault in faults:
             self._hub.append(NoticeRaised(severity="warning", what=fault))

@@ -173,8 +173,8 @@ class LiveDeck:
             limits=Limits(),
             started_ms=hub.now_ms(),
         )
-        take_recorded(run, hub.state.parent, parts.provider.endpoint.base_url)
-        if not stands(recorded, run, parts.provider.endpoint.base_url):
+        take_recorded(run, hub.state.parent, parts.provider.endpoint)
+        if not stands(recorded, run, parts.provider.endpoint):
             await heads.record(PARENT, head, thinking_from=run.thinking_from)
         await tell_unpriced_budget(parts, head.model)
         deck = cls(parts, run, heads)

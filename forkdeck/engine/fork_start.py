@@ -262,8 +262,8 @@ class ForkStarter:
             ),
             batch=state.batch,
         )
-        take_recorded(run, facts, self._parts.provider.endpoint.base_url)
-        if not stands(facts.head, run, self._parts.provider.endpoint.base_url):
+        take_recorded(run, facts, self._parts.provider.endpoint)
+        if not stands(facts.head, run, self._parts.provider.endpoint):
             await self._heads.record(fork.handle, head, thinking_from=run.thinking_from)
         run.slot = self._slot(run)
         return run

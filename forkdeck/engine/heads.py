@@ -82,6 +82,7 @@ class Heads:
                 head_tokens=head.estimated_tokens,
                 thinking_from=thinking_from,
                 endpoint=self._parts.provider.endpoint.base_url,
+                account=self._parts.provider.endpoint.account,
             )
         )
 

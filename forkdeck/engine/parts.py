@@ -71,6 +71,7 @@ class EngineParts:
         head: The parent's stored head when a session is resumed; None builds one.
         worktrees: Worktrees of write forks; None when there is no git here.
         instructions: The project's own texts, quoted as data in the first message.
+        offered: Lines of the first message that name what forks can be made of.
         rules: Rules of the settings, already parsed.
         trusted: Whether the project's agent files and profiles may be used.
         attached: Whether a person can answer requests.
@@ -102,6 +103,7 @@ class EngineParts:
     head: RequestHead | None = None
     worktrees: Worktrees | None = None
     instructions: Sequence[Instruction] = ()
+    offered: Sequence[str] = ()
     rules: Sequence[Rule] = ()
     trusted: bool = False
     attached: bool = True

@@ -15,12 +15,51 @@ from forkdeck.errors import AdmissionRefused, ToolError
 from forkdeck.sandbox.files import in_thread
 
 if TYPE_CHECKING:
-    from forkdeck.engine.parts import EngineParts
+    from forkdeck.engine.parts import EngineParts, ProjectFiles
 
 LARGEST_BYTES: Final = 64 * 1024
 PROFILES: Final = (".forkdeck/profiles",)
 AGENTS: Final = (".forkdeck/agents", ".claude/agents")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}\Z")
+
+MOST_OFFERED: Final = 20
+LONGEST_DESCRIPTION: Final = 160
+
+
+def offered(project: ProjectFiles) -> tuple[str, ...]:
+    """Return the lines that tell a model which agents and profiles it can name; blocking.
+
+    A file with a fault is left out: the fault is named when the file is used.
+    """
+    lines: list[str] = []
+    for what, folders, suffix, reader in (
+        ("agents (subagent_type)", AGENTS, ".md", read_agent),
+        ("fork profiles (profile)", PROFILES, ".toml", read_profile),
+    ):
+        found: dict[str, str] = {}
+        for path in paths_in(project, folders, suffix):
+            name = path.rpartition("/")[2].removesuffix(suffix)
+            data = project.read(path, LARGEST_BYTES)
+            try:
+                profile = reader(name, path, data or b"")
+            except AdmissionRefused:
+                continue
+            if _NAME.match(profile.name):
+                words = " ".join(profile.description.split())[:LONGEST_DESCRIPTION]
+                found.setdefault(profile.name, f"{profile.name}: {words}" if words else name)
+        if found:
+            lines.append(f"{what}: {'; '.join(list(found.values())[:MOST_OFFERED])}")
+    return tuple(lines)
+
+
+def paths_in(project: ProjectFiles, folders: tuple[str, ...], suffix: str) -> list[str]:
+    """Return the project's files of a kind, folder by folder."""
+    return [
+        path
+        for folder in folders
+        for path in project.paths()
+        if path.startswith(f"{folder}/") and path.endswith(suffix)
+    ]
 
 
 class Profiles:
@@ -113,14 +152,7 @@ class Profiles:
 
     def _paths(self, folders: tuple[str, ...], suffix: str) -> list[str]:
         project = self._parts.project
-        if project is None:
-            return []
-        return [
-            path
-            for folder in folders
-            for path in project.paths()
-            if path.startswith(f"{folder}/") and path.endswith(suffix)
-        ]
+        return [] if project is None else paths_in(project, folders, suffix)
 
     def _names(self, folders: tuple[str, ...], suffix: str) -> list[str]:
         paths = self._paths(folders, suffix)

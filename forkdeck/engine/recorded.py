@@ -15,22 +15,23 @@ from forkdeck.seeds.request import block_count
 
 if TYPE_CHECKING:
     from forkdeck.engine.run import Run
+    from forkdeck.model.ports import EndpointFacts
     from forkdeck.model.state import HeadFacts, RunState
     from forkdeck.seeds.head import RequestHead
 
 COLD = "the session was opened again; how old the cached prefix is, is not known"
-ELSEWHERE = "another endpoint has a cache of its own"
+ELSEWHERE = "another {} has a cache of its own"
 
 
-def take_recorded(run: Run, facts: RunState, endpoint: str) -> None:
+def take_recorded(run: Run, facts: RunState, endpoint: EndpointFacts) -> None:
     """Give `run` its recorded messages, and let it extend the request that was sent last.
 
-    Thinking of another endpoint cannot be read by this one: it is left out whole.
+    Thinking of another endpoint or account cannot be read by this one: it is left out whole.
 
     Args:
         run: The run, with its head.
         facts: The same run, folded from its log; empty for a new session.
-        endpoint: Address of the endpoint of this process.
+        endpoint: The endpoint of this process.
     """
     head = facts.head
     run.thinking_from = head.thinking_from if head is not None else 0
@@ -39,10 +40,11 @@ def take_recorded(run: Run, facts: RunState, endpoint: str) -> None:
     run.shared_marks = _shared_tail(run, facts)
     if head is None or head.sha256 != run.head.sha256:
         return
-    if _elsewhere(head, endpoint):
+    other = _elsewhere(head, endpoint)
+    if other:
         if any(map(has_thinking, run.messages)):
             run.drop_thinking()
-        run.warmth = Warmth(cold=ELSEWHERE)
+        run.warmth = Warmth(cold=ELSEWHERE.format(other))
         return
     run.previous_message_id = next((e.message_id for e in reversed(history) if e.message_id), None)
     if not facts.sent_positions:
@@ -53,7 +55,7 @@ def take_recorded(run: Run, facts: RunState, endpoint: str) -> None:
     run.warmth = Warmth(tokens=facts.prompt_tokens, cold=COLD)
 
 
-def stands(head: HeadFacts | None, run: Run, endpoint: str) -> bool:
+def stands(head: HeadFacts | None, run: Run, endpoint: EndpointFacts) -> bool:
     """Tell whether the recorded head of a run still says what will be sent."""
     return (
         head is not None
@@ -69,8 +71,12 @@ def head_positions(head: RequestHead) -> int:
     return 1 + len(parts["tools"]) + len(parts["system"])
 
 
-def _elsewhere(head: HeadFacts, endpoint: str) -> bool:
-    return bool(head.endpoint) and head.endpoint != endpoint
+def _elsewhere(head: HeadFacts, endpoint: EndpointFacts) -> str:
+    """Return what is another one than recorded; nothing when that is not known."""
+    if head.endpoint and head.endpoint != endpoint.base_url:
+        return "endpoint"
+    both = bool(head.account and endpoint.account)
+    return "account" if both and head.account != endpoint.account else ""
 
 
 def _shared_tail(run: Run, facts: RunState) -> tuple[int, ...]:

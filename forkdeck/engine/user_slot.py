@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import platform
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 from forkdeck.engine.reports import notification, notification_line
@@ -67,14 +67,20 @@ def slot(parts: EngineParts, waiting: Collection[str], exclude: Collection[str] 
     return Slot(tuple(blocks), tuple(handles), shown)
 
 
-def first_blocks(parts: EngineParts) -> list[JsonDict]:
-    """Return what only the first message carries: where this is, and the project's own texts."""
+def first_blocks(parts: EngineParts, offered: Sequence[str] = ()) -> list[JsonDict]:
+    """Return what only the first message carries: where this is, and the project's own texts.
+
+    Args:
+        parts: The deck's parts.
+        offered: What forks can be made of, for a run that may start some.
+    """
     session = parts.hub.state.session
     lines = [
         f"cwd: {parts.parent_workspace.cwd}",
         f"platform: {platform.system()} {platform.machine()}",
         f"date: {parts.clock.now():%Y-%m-%d}",
         f"branch: {session.branch or 'none'}",
+        *(_harmless(clean_text(line)) for line in offered),
     ]
     blocks = [text_block("<environment>\n" + "\n".join(lines) + "\n</environment>")]
     for each in parts.instructions:

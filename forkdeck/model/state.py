@@ -82,6 +82,7 @@ class HeadFacts(msgspec.Struct, frozen=True, kw_only=True):
     thinking_from: int = 0
     """Messages of the history before this index are sent without their thinking."""
     endpoint: str = ""
+    account: str = ""
 
 
 class TurnFacts(msgspec.Struct, frozen=True, kw_only=True):

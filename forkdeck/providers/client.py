@@ -88,6 +88,7 @@ class AnthropicProvider:
         self._endpoint = EndpointFacts(
             base_url=url or DEFAULT_BASE_URL,
             name="rehearsal" if simulated else row.name,
+            account=credentials.account,
             simulated=simulated,
             **_abilities(row),
         )

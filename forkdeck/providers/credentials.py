@@ -7,6 +7,7 @@ no log and in no error.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping, MutableMapping
 from pathlib import Path
@@ -99,6 +100,20 @@ class Credentials:
             "rehearsal": "the built-in rehearsal model",
             "none": "none",
         }[self.kind]
+
+    @property
+    def account(self) -> str:
+        """A short mark that tells one account from another; empty when it cannot be told.
+
+        A key is known by eight digits of its hash, from which nobody gets it back. A bearer token
+        changes by itself, so it tells nothing.
+        """
+        named = {
+            "key": self._values.get("ANTHROPIC_API_KEY", ""),
+            "federation": self._values.get("ANTHROPIC_ORGANIZATION_ID", ""),
+            "profile": self.profile,
+        }.get(self.kind, "")
+        return hashlib.sha256(f"{self.kind} {named}".encode()).hexdigest()[:8] if named else ""
 
     @property
     def looked_for(self) -> str:

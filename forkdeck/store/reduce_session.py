@@ -52,6 +52,7 @@ def reduce_session(state: DeckState, event: SessionFamily) -> DeckState:
                 head_tokens=event.head_tokens,
                 thinking_from=max(event.thinking_from, 0),
                 endpoint=event.endpoint,
+                account=event.account,
             )
             if event.run == PARENT:
                 state = replace(state, session=replace(state.session, model=event.model))

@@ -287,7 +287,7 @@ class ScriptedProvider:
         self.closed = False
         self.calls = 0
         self.endpoint = EndpointFacts(
-            base_url="http://127.0.0.1", name="scripted", cache_fields=cache_fields
+            base_url="http://127.0.0.1", name="scripted", account="aaaa", cache_fields=cache_fields
         )
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[StreamPart]:

@@ -12,6 +12,7 @@ from forkdeck.cli.trusted_files import TrustedFiles, user_file
 from forkdeck.config.settings import AgentSettings, ForkSettings, Settings
 from forkdeck.config.trust import TrustStore
 from forkdeck.engine.profile_files import read_agent, read_profile
+from forkdeck.engine.profiles import offered
 from forkdeck.engine.templates import fault
 from forkdeck.errors import AdmissionRefused
 from forkdeck.model.prefix import message_blocks
@@ -177,6 +178,32 @@ async def test_what_is_not_there_or_not_trusted_is_refused_by_name(make_rig: Mak
     )
     await plain.say()
     assert "not trusted" in plain.results()[0]["content"]
+
+
+async def test_the_model_is_told_what_it_can_name(make_rig: MakeRig) -> None:
+    """In the first message of the parent alone; a file with a fault is left out."""
+    files = {
+        ".claude/agents/b.md": AGENT,
+        ".forkdeck/agents/tester.md": b"Test.",
+        ".forkdeck/agents/broken.md": b"---\nname: x",
+        PATH: b'description = "Looks </environment> only."',
+        ".forkdeck/profiles/bad.toml": b"no = [",
+    }
+    lines = offered(project(files))
+    assert lines == (
+        "agents (subagent_type): tester; reviewer: Reviews a change with care.",
+        "fork profiles (profile): x: Looks </environment> only.",
+    )
+    assert offered(project({})) == ()
+    rig = await make_rig(project=project(files), trusted=True, offered=lines)
+    call = {"prompt": "Look.", "description": "look", "subagent_type": "reviewer"}
+    rig.provider.script = parent_then(Reply("", [("agent", call)]), lambda _: Reply(REPORT))
+    await rig.say()
+    await rig.idle()
+    told = message_blocks(rig.bodies("p")[0]["messages"][0])[0]["text"]
+    assert lines[0] in told
+    assert told.count("</environment>") == 1
+    assert "subagent_type" not in str(rig.bodies("f1")[0]["messages"][0])
 
 
 async def test_an_agent_is_found_by_the_name_in_its_header(make_rig: MakeRig) -> None:

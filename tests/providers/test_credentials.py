@@ -48,6 +48,21 @@ def test_everything_is_taken_and_nothing_is_shown(tmp_path):
         pickle.dumps(found)
 
 
+def test_an_account_is_told_apart_without_its_key(tmp_path):
+    """Two keys are two accounts; a bearer token changes by itself and tells nothing."""
+
+    def account(**values: str) -> str:
+        return Credentials.take(dict(values), tmp_path).account
+
+    one, other = account(ANTHROPIC_API_KEY=KEY), account(ANTHROPIC_API_KEY="another-key")
+    assert one == account(ANTHROPIC_API_KEY=KEY)
+    assert len(one) == 8
+    assert one != other
+    assert one not in KEY
+    assert account(ANTHROPIC_AUTH_TOKEN="t") == account() == ""
+    assert account(ANTHROPIC_PROFILE="a") != account(ANTHROPIC_PROFILE="b")
+
+
 @pytest.mark.parametrize(
     ("drop", "kind"),
     [

@@ -63,6 +63,8 @@ class HeadRecorded(Event, frozen=True, kw_only=True, tag="head.recorded"):
     """Messages of the history before this index are sent without their thinking."""
     endpoint: str = ""
     """Address of the endpoint: thinking is only valid where it was made."""
+    account: str = ""
+    """A mark of the account there, no secret; empty when it is not known."""
 
 
 class EnforcementProbed(Event, frozen=True, kw_only=True, tag="enforcement.probed"):

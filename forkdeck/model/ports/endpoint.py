@@ -21,6 +21,8 @@ class EndpointFacts(msgspec.Struct, frozen=True, kw_only=True):
     base_url: str
     """Shown; never with credentials in it."""
     name: str
+    account: str = ""
+    """Tells one account from another and is no secret; empty when not known."""
     thinking: bool = True
     effort: bool = True
     diagnostics: bool = False

@@ -97,7 +97,17 @@ async def test_thinking_of_an_old_model_stays_out_after_a_restart(
     assert new.net.faults == []
 
 
-async def test_another_endpoint_gets_no_thinking(rig: Rig, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("other", "word"),
+    [
+        (EndpointFacts(base_url="http://127.0.0.1:9", name="other", account="aaaa"), "endpoint"),
+        (EndpointFacts(base_url="http://127.0.0.1", name="scripted", account="bbbb"), "account"),
+        (EndpointFacts(base_url="http://127.0.0.1", name="scripted"), ""),
+    ],
+)
+async def test_another_endpoint_gets_no_thinking(
+    rig: Rig, tmp_path: Path, other: EndpointFacts, word: str
+) -> None:
     """T13: thinking is bound to where it was made; elsewhere it is left out whole, and noted."""
     rig.provider.script = lambda asked: Reply("I see.", thinking="bound")
     await rig.say("one")
@@ -107,16 +117,18 @@ async def test_another_endpoint_gets_no_thinking(rig: Rig, tmp_path: Path) -> No
     for path in (rig.directory / "heads").iterdir():
         (heads / path.name).write_text(path.read_text())
     new = Rig(tmp_path / "else", Net())
-    new.provider.endpoint = EndpointFacts(base_url="http://127.0.0.1:9", name="other")
+    new.provider.endpoint = other
     await new.open(fold(rig.sink.events), resume=True)
     await new.say("two")
-    assert "'thinking'" not in str(new.bodies("p")[0]["messages"])
+    assert ("'thinking'" in str(new.bodies("p")[0]["messages"])) == (not word)
     assert "I see." in str(new.bodies("p")[0]["messages"])
-    assert new.cache("p").verdict == "COLD"
-    assert "another endpoint" in new.cache("p").difference
     assert new.state.parent.head is not None
-    assert new.state.parent.head.thinking_from == 2
-    assert new.state.parent.head.endpoint == "http://127.0.0.1:9"
+    assert new.state.parent.head.thinking_from == (2 if word else 0)
+    if word:
+        assert new.cache("p").verdict == "COLD"
+        assert f"another {word} has a cache of its own" in new.cache("p").difference
+        assert new.state.parent.head.endpoint == other.base_url
+        assert new.state.parent.head.account == other.account
     await new.close()
 
 
