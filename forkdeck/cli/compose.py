@@ -49,6 +49,8 @@ from forkdeck.tools.registry import BUILTIN, all_specs
 
 LISTED = ("Anthropic", "rehearsal")
 """Endpoints whose models cost the list price; elsewhere only the person's own prices count."""
+MOST_UNUSED = 8
+"""Files of an untrusted project that are named."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,10 +92,28 @@ async def open_live(host: Host, request: LiveRequest) -> LiveDeck:
         parts = await _parts(host, request, enforcement, paths, hub)
         deck = await LiveDeck.open(parts, resume=request.resume is not None)
         _tell_notes(hub, parts.provider)
+        if request.resume is None and request.simulated is None:
+            unused = await asyncio.to_thread(_unused, host, request.project)
+            if unused is not None:
+                hub.append(unused)
         return deck
     except BaseException:
         await sink.close()
         raise
+
+
+def _unused(host: Host, project: ProjectFacts) -> NoticeRaised | None:
+    """List the project's files that do not count, because nobody has trusted them."""
+    files = () if project.trusted else TrustStore(host.state).files(project.root)
+    if not files:
+        return None
+    shown = [file.path for file in files[:MOST_UNUSED]]
+    more = f" and {len(files) - len(shown)} more" if len(files) > len(shown) else ""
+    return NoticeRaised(
+        severity="info",
+        what=f"Not used, the project is not trusted: {', '.join(shown)}{more}.",
+        remedy="/trust shows each file first.",
+    )
 
 
 def _tell_notes(hub: Hub, provider: Provider) -> None:

@@ -173,8 +173,9 @@ def result_facts(state: DeckState, handle: str) -> JsonDict:
         "cost_usd": str(run.cost.usd) if run.cost.known else None,
         "cache": cache.verdict if cache else None,
         "saved_usd": str(cache.saved_usd) if cache and cache.saved_usd is not None else None,
-        "queued_ms": _span(fork.queued_at_ms, fork.started_at_ms),
-        "run_ms": _span(fork.started_at_ms, fork.ended_at_ms),
+        # Of a resumed fork the state keeps when it went on, not when it first began.
+        "queued_ms": None if fork.ran_ms else _span(fork.queued_at_ms, fork.started_at_ms),
+        "run_ms": _span(fork.started_at_ms, fork.ended_at_ms, fork.ran_ms),
         "files": [change.path for change in fork.files],
         "ref": fork.work.ref if fork.work else None,
         "base": fork.work.base if fork.work else None,
@@ -243,8 +244,8 @@ def _attribute(text: str) -> str:
     return escaped(" ".join(text.split())[:200]).replace('"', "'")
 
 
-def _span(start: int | None, end: int | None) -> int | None:
-    return None if start is None or end is None else end - start
+def _span(start: int | None, end: int | None, before: int = 0) -> int | None:
+    return None if start is None or end is None else before + end - start
 
 
 def _replace(path: Path, data: bytes) -> None:

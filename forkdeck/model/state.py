@@ -213,6 +213,8 @@ class ForkState(msgspec.Struct, frozen=True, kw_only=True):
     """The limit of which 80 % is used, in words."""
     started_at_ms: int | None = None
     ended_at_ms: int | None = None
+    ran_ms: int = 0
+    """Time it ran before it was resumed, all earlier runs together."""
     boundary: int = 0
     inherited_messages: int = 0
     inherited_tokens: int | None = None

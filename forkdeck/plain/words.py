@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import msgspec
 
 from forkdeck.model.events import Event
@@ -60,7 +62,8 @@ from forkdeck.model.raw import from_raw
 from forkdeck.model.state import DeckState
 from forkdeck.model.words import STATUS_OF
 from forkdeck.store.changes import answer_items
-from forkdeck.store.selectors import counts, metrics
+from forkdeck.store.figures import plural
+from forkdeck.store.selectors import metrics
 from forkdeck.store.text import one_line
 
 _ARGUMENT = 160
@@ -101,7 +104,8 @@ def _session(event: Event, state: DeckState) -> list[Line]:
                 lines.append(Line("NOTE", event.simulated))
             return lines
         case SessionResumed():
-            return [Line("OPEN", f"session resumed {event.resumed_at}")]
+            when = event.resumed_at[:16].replace("T", " ")
+            return [Line("OPEN", f"session resumed {when} UTC")]
         case SessionClosed():
             return [Line("END", _closing(state))]
         case EnforcementProbed():
@@ -118,7 +122,9 @@ def _session(event: Event, state: DeckState) -> list[Line]:
 
 
 def _closing(state: DeckState) -> str:
-    words = ", ".join(f"{number} {word}" for word, number in counts(state))
+    # Who reads lines has read them: no report is NEW here.
+    found = Counter(fork.status for fork in state.forks.values())
+    words = ", ".join(f"{number} {word}" for word, number in found.items())
     return f"session closed{f' · forks: {words}' if words else ''}"
 
 
@@ -158,11 +164,13 @@ def _step(event: Event, state: DeckState) -> list[Line]:
             why = f" ({event.reason})" if event.reason else ""
             return [Line("NOTE", f"{event.width} of {event.most} requests at a time{why}")]
         case RequestDelayed():
-            seconds = f"{event.wait_ms / 1000:.1f} s"
-            return [Line("WAIT", f"{event.reason} {seconds} {event.message}".rstrip())]
+            seconds = f" {event.wait_ms / 1000:.1f} s" if event.wait_ms else ""
+            return [Line("WAIT", f"{event.reason}{seconds} {event.message}".rstrip())]
+        case StepCut() if event.reason == "refusal":
+            return [Line("CUT", "the model refused to answer; it is not asked again")]
         case StepCut():
-            what = "sent again" if event.resent else "not sent again"
-            return [Line("CUT", f"{event.reason}: the answer broke and is {what}")]
+            what = "The step is sent again." if event.resent else "It is not sent again."
+            return [Line("CUT", f"{event.reason.rstrip('.')}. {what}")]
         case CacheJudged() if event.first_step:
             return [Line("CACHE", _cache(event))]
         case _:
@@ -188,11 +196,12 @@ def _tool(event: Event, state: DeckState) -> list[Line]:
             return [Line("OK", f"{event.name} {event.summary}".rstrip())]
         case ToolEnded():
             said = event.summary
-            if said in ("", "refused"):
+            if said in ("", "refused", "denied"):
                 # The deck shows the content below; here it is the only place for the reason.
                 said = f"{said} {one_line(event.content, _ARGUMENT)}".strip()
             word = "DENY" if event.status == "denied" else "ERROR"
-            return [Line(word, f"{event.name} {event.status} {said}".rstrip())]
+            status = "" if event.status == "denied" else f" {event.status}"
+            return [Line(word, f"{event.name}{status} {said}".rstrip())]
         case ApprovalAsked():
             where = f" in {event.cwd}" if event.cwd else ""
             text = f"{event.tool} {event.argument}\n{event.rule}{where}"
@@ -210,8 +219,7 @@ def _batch(event: Event, state: DeckState) -> list[Line]:
         case BatchAdmitted():
             number = len(event.handles)
             handles = ", ".join(event.handles)
-            plural = "s" if number != 1 else ""
-            return [Line("FORK", f"{number} fork{plural} by {event.tool}: {handles}")]
+            return [Line("FORK", f"{plural(number, 'fork')} by {event.tool}: {handles}")]
         case LimitNeared():
             return [Line("NOTE", f"{round(event.share * 100)} % of {event.of} is used")]
         case BatchConfirmed():
@@ -230,7 +238,8 @@ def _batch(event: Event, state: DeckState) -> list[Line]:
 def _fork(event: Event, state: DeckState) -> list[Line]:
     match event:
         case ForkStarted():
-            return [Line("START", f"{event.inherited_messages} messages inherited")]
+            inherited = f"{plural(event.inherited_messages, 'message')} inherited"
+            return [Line("START", inherited if event.inherited_messages else "nothing inherited")]
         case ForkDelayed():
             return [Line("WAIT", event.reason)]
         case ForkSteered():
@@ -255,7 +264,7 @@ def _watched(event: Event, state: DeckState) -> list[Line]:
             since = max(event.at_ms - event.since_ms, 0) / 1000
             return [Line("SLOW", f"{event.what} · {since:.0f} s by the {event.clock} clock")]
         case ClaimsChecked():
-            counted = f"{event.verified} of {event.checked} claims checked"
+            counted = f"{event.verified} of {event.checked} claims confirmed"
             return [Line("CHECK", "\n".join((counted, *event.unverified)), block=True)]
         case _:
             return []

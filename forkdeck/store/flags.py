@@ -67,6 +67,8 @@ def flags_of(state: DeckState, handle: str) -> list[tuple[str, bool]]:
         flags.append(("MISS", True))
     if fork.steering and not fork.settled:
         flags.append(("STEER", False))
+    if fork.private:
+        flags.append(("PRIVATE", False))
     return flags
 
 

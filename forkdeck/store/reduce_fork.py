@@ -345,6 +345,9 @@ def _with_report(run: RunState, report: Item) -> RunState:
 def _reopened(state: DeckState, fork: ForkState, event: ForkReopened) -> DeckState:
     if not fork.settled:
         return state
+    ran_ms = 0
+    if fork.started_at_ms is not None and fork.ended_at_ms is not None:
+        ran_ms = max(fork.ended_at_ms - fork.started_at_ms, 0)
     fork = replace(
         fork,
         status="START",
@@ -355,6 +358,7 @@ def _reopened(state: DeckState, fork: ForkState, event: ForkReopened) -> DeckSta
         degraded=False,
         started_at_ms=event.at_ms,
         ended_at_ms=None,
+        ran_ms=fork.ran_ms + ran_ms,
         owed=False,
         owed_at_ms=None,
         delivered=False,

@@ -160,6 +160,8 @@ def _report(text: str, place: Place) -> list[Row]:
     tail: list[Span] = [("text", " " * grid.indent)]
     if fork is not None and fork.degraded:
         tail += [("warn", "! no report of its own"), ("muted", f"   {words}")]
+    elif fork is not None and fork.outcome in ("aborted", "interrupted", "failed"):
+        tail += [("muted", f"what it had written, {words}")]
     else:
         tail += [("good", grid.glyphs.good), ("muted", f" report, {words}")]
     if not rows:
@@ -174,7 +176,7 @@ def _claim_rows(fork: ForkState | None, grid: Grid) -> list[Row]:
         return []
     pad: Span = ("text", " " * grid.indent)
     if not claims.unverified:
-        text = f" {claims.verified} of {claims.checked} claims checked"
+        text = f" {claims.verified} of {claims.checked} claims confirmed"
         return [Row(flush_right_tail([pad, ("good", grid.glyphs.good), ("muted", text)], grid))]
     missing = claims.checked - claims.verified
     head: Span = ("warn", f"! {missing} of {claims.checked} not confirmed")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from forkdeck.model.ids import PARENT
 from forkdeck.model.items import Chunk
 from forkdeck.model.shared_list import SharedList
-from forkdeck.model.state import DeckState, Delay, RunState
+from forkdeck.model.state import DeckState, Delay, ForkState, RunState
 from forkdeck.model.words import TERMINAL
 from forkdeck.store.asking import asks_of
 from forkdeck.store.cells import cut_end
@@ -153,6 +153,15 @@ def delay_words(delay: Delay, now_ms: int) -> str:
     return words
 
 
+def _steer_waits(fork: ForkState | None, run: RunState) -> str:
+    """Return what a message to a fork waits for before the fork gets it."""
+    if fork is None or fork.settled:
+        return "not delivered, r goes on with it"
+    if fork.status in ("PLAN", "QUE"):
+        return "waits for the fork to start"
+    return "waits for the tool to end" if run.tools else "waits for the answer to end"
+
+
 def tail_rows(
     run: RunState, state: DeckState, grid: Grid, now_ms: int, *, compact: bool, recorded: bool
 ) -> list[Row]:
@@ -169,7 +178,7 @@ def tail_rows(
     fork = state.forks.get(run.run)
     for text in fork.steering if fork else ():
         pad = ("text", " " * grid.indent)
-        line = cut_end(f"steer, waits for the tool to end: {clean_line(text)}", grid.room)
+        line = cut_end(f"steer, {_steer_waits(fork, run)}: {clean_line(text)}", grid.room)
         rows.append(Row((pad, ("note", line))))
     cards: list[Row] = []
     asks = asks_of(state, run.run)

@@ -82,12 +82,15 @@ def _with_argument(name: str) -> Callable[[str], Outcome]:
 
 def _fork(rest: str) -> Outcome:
     write, private, count, seed = False, False, 1, None
-    text = rest
+    text, seen = rest, set[str]()
     while text.startswith("--"):
         flag, _, text = text.partition(" ")
         text = text.lstrip()
         if flag == "--":
             break
+        if flag in seen:
+            raise UsageError(f"/fork got {flag} twice.", "Give it once.")
+        seen.add(flag)
         if flag == "--write":
             write = True
         elif flag == "--private":

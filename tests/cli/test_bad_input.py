@@ -187,6 +187,19 @@ def test_a_wrong_project_file_is_named_but_stops_nothing_while_untrusted(program
     assert "is not TOML" in trusting.err
 
 
+def test_what_an_untrusted_project_brings_is_listed(program: Program) -> None:
+    agents = program.project / ".forkdeck" / "agents"
+    agents.mkdir(parents=True)
+    for number in range(12):
+        (agents / f"a{number:02}.md").write_text("Look.")
+    done = program.run("run", "say hello")
+    assert done.code == 0
+    assert "Not used, the project is not trusted: .forkdeck/agents/a00.md, " in done.err
+    assert "a07.md and 4 more." in done.err
+    assert "/trust shows each file first." in done.err
+    assert "Not used" not in program.run("run", "--trust-project", "say hello").err
+
+
 def test_a_misspelt_key_of_a_project_comes_with_the_right_one(program: Program) -> None:
     (program.project / ".forkdeck").mkdir()
     (program.project / ".forkdeck" / "config.toml").write_text('modle = "x"\n')

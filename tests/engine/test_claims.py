@@ -166,7 +166,7 @@ async def test_the_check_is_told_to_the_parent_the_log_and_the_person(rig: Rig) 
         "checked": 3, "verified": 1, "unverified": list(event.unverified)
     }  # fmt: skip
     lines = lines_of(event, rig.state)
-    assert (lines[0].word, lines[0].text.splitlines()[0]) == ("CHECK", "1 of 3 claims checked")
+    assert (lines[0].word, lines[0].text.splitlines()[0]) == ("CHECK", "1 of 3 claims confirmed")
 
 
 async def test_inherited_work_is_not_the_forks(rig: Rig) -> None:

@@ -357,6 +357,18 @@ async def test_report_and_result_stand_on_the_disk(rig: Rig) -> None:
     assert path.stat().st_mode & 0o777 == 0o600
 
 
+async def test_a_resumed_fork_counts_the_time_of_all_its_runs(rig: Rig) -> None:
+    """Turns, tokens and cost cover both runs, so the time does as well."""
+    rig.provider.script = parent_then(join("a"), lambda _: Reply(REPORT, delay_s=25))
+    await rig.say()
+    await rig.clock.sleep(100)
+    assert (await rig.do(ResumeFork(handle="f1"))).ok
+    await rig.until(lambda: rig.fork("f1").settled)
+    await rig.idle()
+    found = json.loads((rig.directory / "forks" / "f1" / "result.json").read_text())
+    assert (found["turns"], found["run_ms"], found["queued_ms"]) == (2, 50_000, None)
+
+
 @pytest.mark.parametrize(
     "seed", ["before_call", "placeholder", "completed_turns", "turns:1", "none"]
 )

@@ -10,12 +10,13 @@ import pytest
 from hypothesis import given
 
 from forkdeck.model.events import Event, UnknownEvent
-from forkdeck.model.events.fork import BatchAdmitted, ForkStopped
-from forkdeck.model.events.session import NoticeRaised
+from forkdeck.model.events.fork import BatchAdmitted, ClaimsChecked, ForkStopped
+from forkdeck.model.events.session import NoticeRaised, SessionClosed, SessionResumed
 from forkdeck.model.events.step import (
     CacheJudged,
     MessageFinished,
     RequestDelayed,
+    StepCut,
     TextStreamed,
     UsageReported,
 )
@@ -63,6 +64,29 @@ def test_a_refused_call_says_why() -> None:
     why = "fork_join: tasks holds 9 tasks; at most 8 go in one call."
     call = ToolEnded(call="c", name="fork_join", status="error", content=why, summary="refused")
     assert printed(call)[-1] == f"0:01 [parent] ERROR fork_join error refused {why}"
+
+    rule = "bash: the profile x gives only bash(git log)."
+    call = ToolEnded(call="c", name="bash", status="denied", content=rule, summary="denied")
+    assert printed(call)[-1] == f"0:01 [parent] DENY  bash denied {rule}"
+
+
+def test_lines_say_no_word_twice_and_nothing_that_is_not_so() -> None:
+    cut = StepCut(run="f1", reason="The connection broke.", attempt=1, resent=True)
+    assert printed(queued(), cut)[-1].endswith(
+        "CUT   The connection broke. The step is sent again."
+    )
+    refusal = StepCut(run="f1", reason="refusal", attempt=1, resent=False)
+    assert printed(queued(), refusal)[-1].endswith(
+        "the model refused to answer; it is not asked again"
+    )
+    place = RequestDelayed(run="f1", reason="place", wait_ms=0)
+    assert printed(queued(), place)[-1].endswith("WAIT  place")
+    again = SessionResumed(resumed_at="2026-12-01T02:33:55.618082+00:00")
+    assert printed(again)[-1].endswith("session resumed 2026-12-01 02:33 UTC")
+    closed = printed(queued(), started(), ended(report="x", reason="end_turn"), SessionClosed())
+    assert closed[-1].endswith("forks: 1 DONE"), "who reads lines has read them"
+    claims = ClaimsChecked(run="f1", checked=6, verified=0)
+    assert printed(queued(), claims)[-1].endswith("CHECK 0 of 6 claims confirmed")
 
 
 def test_a_session_reads_like_this() -> None:

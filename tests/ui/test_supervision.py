@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from forkdeck.model.events.fork import ForkRecovered, ForkSteered
 from forkdeck.model.events.session import HeadRecorded, NoticeRaised
@@ -12,9 +13,12 @@ from forkdeck.model.events.turn import HistoryCompacted
 from forkdeck.model.ids import PARENT
 from forkdeck.model.intents import AbortFork, CancelTool, CompactParent
 from forkdeck.model.raw import to_raw
+from forkdeck.model.state import DeckState
 from forkdeck.model.usage import Usage
 from forkdeck.store.cache_view import cache_view
 from forkdeck.store.flags import context_words, flags_of, reason_words, slow_words
+from forkdeck.store.rows_live import tail_rows
+from forkdeck.store.rows_types import Grid
 from forkdeck.ui.cache_rows import VERDICTS, cache_rows
 from forkdeck.ui.screens.cache import CacheScreen
 from forkdeck.ui.screens.notices import NoticesScreen
@@ -80,7 +84,7 @@ async def test_claims_stand_below_their_report() -> None:
         facts = "\n".join(text_of(driver.screen.body.facts))
         assert "1 of 3 confirmed" in facts
         await driver.keys("4")
-        assert "✓ 3 of 3 claims checked" in _pane(driver)
+        assert "✓ 3 of 3 claims confirmed" in _pane(driver)
 
 
 async def test_the_zoom_shows_what_is_near_and_the_lines_that_tool_calls_told() -> None:
@@ -104,6 +108,36 @@ async def test_steering_waits_and_is_then_part_of_the_conversation() -> None:
         shown = _pane(driver)
         assert "waits for the tool" not in shown
         assert "Leave notes.md alone." in shown
+
+
+def _steer_lines(state: DeckState, status: str | None = None, *, calls: bool = True) -> list[str]:
+    fork, run = state.forks["f2"], state.runs["f2"]
+    if status is not None:
+        outcome = "aborted" if status == "ABRT" else None
+        fork = replace(fork, status=status, outcome=outcome)
+    state = replace(state, forks={**state.forks, "f2": fork})
+    run = run if calls else replace(run, tools=())
+    rows = tail_rows(run, state, Grid(width=80), state.at_ms, compact=False, recorded=False)
+    texts = ("".join(text for _, text in row.spans) for row in rows)
+    return [text.strip() for text in texts if "steer, " in text]
+
+
+def test_a_message_to_a_fork_says_what_it_waits_for() -> None:
+    """Only what is so: no tool when none runs, and not delivered when the fork is over."""
+    state = scenes.troubled().state()
+    said = "Leave notes.md alone."
+    assert _steer_lines(state) == [f"steer, waits for the tool to end: {said}"]
+    assert _steer_lines(state, calls=False) == [f"steer, waits for the answer to end: {said}"]
+    assert _steer_lines(state, "PLAN") == [f"steer, waits for the fork to start: {said}"]
+    over = [f"steer, not delivered, r goes on with it: {said}"]
+    assert _steer_lines(state, "ABRT", calls=False) == over
+
+
+def test_a_private_fork_is_marked() -> None:
+    state = scenes.troubled().state()
+    private = replace(state.forks["f1"], private=True)
+    state = replace(state, forks={**state.forks, "f1": private})
+    assert flags_of(state, "f1") == [("PRIVATE", False)]
 
 
 async def test_the_cache_page_explains_each_run() -> None:

@@ -172,6 +172,8 @@ def test_interpret(text: str, outcome: object) -> None:
         ("/fork --n 9 x", "'9'"),
         ("/fork --n x y", "'x'"),
         ("/fork --what x", "does not know --what"),
+        ("/fork --n 2 --n 3 x", "--n twice"),
+        ("/fork --seed none --write --seed none x", "--seed twice"),
         ("/fork --seed warm x", "no seed"),
         ("/fork --seed turns:0 x", "no seed"),
         ("/fork --seed turns:N x", "no seed"),

@@ -97,7 +97,10 @@ class DeckTalk(DeckMoves, DeckReplay):
                 self.say("that does nothing here")
             return
         if isinstance(outcome, AbortFork) and outcome.handle not in self.state.forks:
-            self.say(f"there is no fork {outcome.handle}", "warning")
+            self.area.put(text.rstrip("\n"))
+            known = ", ".join(list(self.state.forks)[-8:])
+            ways = f"Its forks are {known}." if known else "None was started."
+            self.say(f"There is no fork {outcome.handle}. {ways}", "warning")
             return
         self.submit(outcome, self._give_back(text) if isinstance(outcome, SendPrompt) else None)
 

@@ -248,7 +248,9 @@ class Board(LineWidget, can_focus=True):
         match line.kind:
             case "head":
                 sort = "grouped " + self.sort if len(self._order) >= GROUPED_FROM else self.sort
-                return board_rows.head_spans(self, self._state, self._order, sort), "panel", ""
+                above = sum(line.kind == "fork" for line in self._lines[1 : self._offset + 1])
+                head = board_rows.head_spans(self, self._state, self._order, sort, above=above)
+                return head, "panel", ""
             case "columns":
                 return board_rows.column_heads(self, width, name), "", ""
             case "heat":

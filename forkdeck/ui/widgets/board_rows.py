@@ -179,12 +179,16 @@ def places(state: DeckState) -> str:
     return f"{taken} of {most}" if most else ""
 
 
-def head_spans(widget: LineWidget, state: DeckState, order: Sequence[str], sort: str) -> Spans:
-    """Return the board's head: how many forks, in what order, and the places."""
+def head_spans(
+    widget: LineWidget, state: DeckState, order: Sequence[str], sort: str, *, above: int = 0
+) -> Spans:
+    """Return the board's head: how many forks, in what order, how many above, and the places."""
     width = widget.size.width
     left: Spans = [("text", " "), ("strong", "forks"), ("muted", f" {len(order)}")]
     if len(order) > 1 and width >= 40:
         left.append(("muted", f"   {sort}"))
+    if above:
+        left.append(("muted", f"   {above} above"))
     taken = places(state)
     right: Spans = [("muted", "places "), ("text", taken)] if taken else []
     return between(left, right, width)
