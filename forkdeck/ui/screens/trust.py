@@ -71,7 +71,7 @@ class TrustScreen(Page):
 
     def page_keys(self) -> tuple[Keys, Keys]:
         """Return the footer's keys; the answer only once everything was on screen."""
-        keys = [("Esc", "back"), ("PgDn", "more")]
+        keys = [("Esc", "back")] if self.sheet.at_end else [("Esc", "back"), ("PgDn", "more")]
         return ([("y", "trust these files"), *keys] if self._can_answer else keys), []
 
     @property
