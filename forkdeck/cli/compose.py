@@ -7,7 +7,7 @@ closed by `LiveDeck.close`.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -15,7 +15,7 @@ from forkdeck import __version__
 from forkdeck.cli.host import Host
 from forkdeck.cli.project import ProjectFacts
 from forkdeck.cli.repository import hiding, make_worktrees
-from forkdeck.cli.trusted_files import TrustedFiles, user_file
+from forkdeck.cli.trusted_files import TrustedFiles, grant, user_file
 from forkdeck.config.rules import Rule
 from forkdeck.config.settings import Settings
 from forkdeck.config.trust import TrustStore
@@ -246,7 +246,7 @@ async def _parts(
         offered=() if files is None else await asyncio.to_thread(offered, files),
         user_file=partial(user_file, host.config),
         discard=runner.discard_scratch,
-        trust=_trusting(host, project),
+        trust=partial(grant, TrustStore(host.state), project.root),
     )
 
 
@@ -321,16 +321,3 @@ def _stored_head(paths: SessionPaths, state: DeckState) -> RequestHead | None:
     if head.sha256 != facts.sha256:
         raise LogFormatError(f"The session's request head {path.name} was changed.")
     return head
-
-
-def _trusting(host: Host, project: ProjectFacts) -> Callable[[], str]:
-    def trust() -> str:
-        files: Mapping[str, object] = {
-            each.path: each for each in TrustStore(host.state).grant(project.root)
-        }
-        if not files:
-            return "The project has no files that need trust."
-        names = ", ".join(sorted(files))
-        return f"Trusted as they are now: {names}. They are used from the next session on."
-
-    return trust

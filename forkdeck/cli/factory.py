@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from forkdeck import __version__
 from forkdeck.cli.host import Host, working_directory
 from forkdeck.cli.project import look_at_project
+from forkdeck.cli.trusted_files import grant
 from forkdeck.config.loading import LoadedSettings
 from forkdeck.config.project_files import project_root, read
 from forkdeck.config.trust import TrustStore
@@ -131,6 +132,11 @@ class Factory:
             trust=trust,
             trust_files=files,
         )
+
+    async def trust(self) -> str:
+        """Trust the project's files as they are now, before a session is begun."""
+        store = TrustStore(self._host.state)
+        return await asyncio.to_thread(grant, store, project_root(self._cwd))
 
     async def sessions(self, limit: int = 50) -> Sequence[SessionSummary]:
         """Return saved sessions, newest first; those of demos too while they can be opened."""

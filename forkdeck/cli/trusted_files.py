@@ -12,6 +12,15 @@ from forkdeck.config.project_files import read
 from forkdeck.config.trust import TrustStore
 
 
+def grant(store: TrustStore, root: Path) -> str:
+    """Trust the project's files as they are now, and say which; blocking."""
+    files = store.grant(root)
+    if not files:
+        return "The project has no files that need trust."
+    names = ", ".join(file.path for file in files)
+    return f"Trusted as they are now: {names}. They are used from the next session on."
+
+
 class TrustedFiles:
     """The project's agents, profiles and templates; implements `engine.parts.ProjectFiles`.
 

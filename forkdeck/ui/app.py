@@ -336,6 +336,13 @@ class ForkDeckApp(AppActions, inherit_bindings=False):
         except (ForkDeckError, OSError) as error:
             return None, Trouble.of(error).what
 
+    async def trust_project(self) -> str:
+        """Trust the project's files as they are now; returns what was done, or why not."""
+        try:
+            return await self.factory.trust()
+        except (ForkDeckError, OSError) as error:
+            return Trouble.of(error).what
+
     def tell(self, text: str) -> None:
         """Show a line on the screen that can, the topmost first."""
         for screen in reversed(self.screen_stack):

@@ -92,6 +92,9 @@ class StillFactory:
             can_start=True,
         )  # fmt: skip
 
+    async def trust(self) -> str:
+        raise AssertionError
+
     async def sessions(self, limit: int = 50) -> Sequence[SessionSummary]:
         rows = (
             ("auth-rework", "main", "2026-11-30T11:58:00+00:00", 8, 1, 2, 0, "0.56"),

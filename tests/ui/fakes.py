@@ -193,6 +193,10 @@ class FakeFactory:
             trust_files=((".forkdeck/config.toml", 'mode = "auto"\n'),),
         )
 
+    async def trust(self) -> str:
+        self.opened.append(("trust", None))
+        return "Trusted as they are now."
+
     async def sessions(self, limit: int = 50) -> Sequence[SessionSummary]:
         return self.listed[:limit]
 

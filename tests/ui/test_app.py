@@ -17,6 +17,7 @@ from forkdeck.ui.screens.help import HelpScreen
 from forkdeck.ui.screens.palette import PaletteScreen
 from forkdeck.ui.screens.sessions import SessionsScreen
 from forkdeck.ui.screens.start import StartScreen
+from forkdeck.ui.screens.trust import TrustScreen
 from forkdeck.ui.start_request import StartRequest
 from tests.ui.fakes import FakeDeck, FakeFactory, app_of, no_such_session
 from tests.widgets import scenes
@@ -68,6 +69,22 @@ async def test_ways_to_begin(keys: tuple[str, ...], opened: tuple[str, object]) 
         await press(pilot, *keys[1:])
         assert factory.opened == [opened]
         assert isinstance(app.screen, DeckScreen)
+
+
+async def test_a_project_is_trusted_before_a_session_begins() -> None:
+    """Its settings then count from the first session on."""
+    factory = FakeFactory()
+    app = app_of(factory=factory)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await settle(pilot)
+        await press(pilot, *"/trust", "enter")
+        assert isinstance(app.screen, TrustScreen)
+        app.clock.ms += 500  # type: ignore[attr-defined]
+        await press(pilot, "y")
+        await settle(pilot)
+        assert factory.opened == [("trust", None)]
+        assert isinstance(app.screen, StartScreen)
+        assert "Trusted as they are now." in text_of(app.screen.note)[0]
 
 
 async def test_without_credentials_it_says_what_was_looked_for_and_starts_nothing() -> None:

@@ -169,6 +169,10 @@ class DeckFactory(Protocol):
         """Look at the directory, the credentials and the host."""
         ...
 
+    async def trust(self) -> str:
+        """Trust the project's files as they are now; returns what that means, in words."""
+        ...
+
     async def sessions(self, limit: int = 50) -> Sequence[SessionSummary]:
         """Return saved sessions, newest first."""
         ...

@@ -239,6 +239,20 @@ class StartScreen(Keyed, Screen[None], inherit_bindings=False):
         """All sessions, ready to search."""
         self.deck_app.do_sessions(searching=True)
 
+    def do_trust(self) -> None:
+        """The project's files, and whether to trust them, before a session begins."""
+        from forkdeck.ui.screens.trust import TrustScreen  # noqa: PLC0415 - after the first paint
+
+        def grant() -> None:
+            self.run_worker(self._trust(), exit_on_error=False)
+
+        self.deck_app.push_screen(TrustScreen(grant))
+
+    async def _trust(self) -> None:
+        said = await self.deck_app.trust_project()
+        await self._load()
+        self.say(said)
+
     async def do_prompt_editor(self) -> None:
         """Write the prompt in the person's editor."""
         try:
