@@ -89,7 +89,7 @@ class Program:
         stdout: IO[bytes] | int | None = None,
         cwd: Path | None = None,
         env: Mapping[str, str] | None = None,
-        timeout: float = 45,
+        timeout: float = 90,
     ) -> Result:
         """Run a command to its end; fails when anything like a traceback is shown."""
         given = isinstance(stdin, bytes)
