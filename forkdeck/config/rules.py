@@ -96,6 +96,21 @@ class Rule:
             _spec(inner)
         return cls(kind, tool, inner, f"{tool}({inner})", words)
 
+    @classmethod
+    def from_log(cls, text: str) -> Rule:
+        """Read a rule as `logged` wrote it.
+
+        Raises:
+            ConfigError: It is none.
+        """
+        kind, _, words = text.partition(" ")
+        return cls.parse(words, "allow" if kind == "allow" else "deny")
+
+    @property
+    def logged(self) -> str:
+        """The rule with its kind, such as ``deny bash(git push)``: a fork's are logged so."""
+        return f"{self.kind} {self.text}"
+
     def covers(self, words: Sequence[str]) -> bool:
         """Tell whether a simple command begins with this rule's words."""
         return tuple(words[: len(self.words)]) == self.words

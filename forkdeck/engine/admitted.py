@@ -69,7 +69,7 @@ def fork_event(plan: ForkPlan, *, planned: bool) -> ForkQueued:
         profile=plan.profile,
         tools=None if policy.tools is None else tuple(sorted(policy.tools)),
         denied=tuple(sorted(policy.denied)),
-        rules=tuple(f"{rule.kind} {rule.text}" for rule in policy.rules),
+        rules=tuple(rule.logged for rule in policy.rules),
         output_schema="" if plan.output_schema is None else json.dumps(plan.output_schema),
         planned=planned,
     )

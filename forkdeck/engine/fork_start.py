@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from forkdeck.config.rules import Rule
+from forkdeck.config.rules import FORK_TOOLS, Rule
 from forkdeck.engine.limits import Limits, counted_tokens
 from forkdeck.engine.recorded import stands, take_recorded
 from forkdeck.engine.repair import interrupted_results
@@ -32,6 +32,7 @@ from forkdeck.model.tooling import ReadMarks
 from forkdeck.model.work import Lease
 from forkdeck.seeds.directive import directive_block
 from forkdeck.seeds.policies import with_directive
+from forkdeck.seeds.policy_words import Gives
 
 if TYPE_CHECKING:
     from forkdeck.engine.heads import Heads
@@ -128,6 +129,7 @@ class ForkStarter:
         """Append the seed's own messages; the last one ends with the directive."""
         directive = directive_block(
             self._hub.state.forks[plan.handle],
+            gives=self._gives(plan),
             notice=notice,
             persona=plan.persona,
             template=template,
@@ -150,6 +152,16 @@ class ForkStarter:
             )
             run.take(event, self._hub)
 
+    def _gives(self, plan: ForkPlan) -> Gives:
+        """Return what the request declares and what is refused whatever the fork's own policy."""
+        barred = {
+            rule.tool for rule in self._parts.rules if rule.kind == "deny" and rule.inner is None
+        }
+        if plan.depth >= self._parts.settings.forks.max_depth:
+            barred.update(FORK_TOOLS)
+        declared = tuple(str(tool["name"]) for tool in plan.head.parts()["tools"])
+        return Gives(declared, frozenset(barred))
+
     async def _worktree(self, fork: Fork, *, dirty: bool) -> tuple[Workspace, str]:
         """Create the worktree; returns the fork's view of it and the notice for the directive."""
         worktrees = self._parts.worktrees
@@ -168,7 +180,8 @@ class ForkStarter:
                 not_visible=lease.not_visible,
             )
         )
-        return worktrees.workspace(lease), worktree_notice(lease)
+        inherits = self._hub.state.forks[fork.handle].boundary > 0
+        return worktrees.workspace(lease), worktree_notice(lease, inherits=inherits)
 
     async def _tell_burden(self, worktrees: Worktrees) -> None:
         """Say once, before the first worktree is made, that it is a big one."""
@@ -252,7 +265,7 @@ class ForkStarter:
                 None if state.tools is None else frozenset(state.tools),
                 frozenset(state.denied),
                 state.profile or state.agent_type or "tools",
-                tuple(_rule(text) for text in state.rules),
+                tuple(map(Rule.from_log, state.rules)),
             ),
             limits=Limits(
                 state.max_turns or settings.max_turns,
@@ -309,20 +322,22 @@ def _introduced(message: msgspec.Raw, blocks: list[JsonDict]) -> msgspec.Raw:
     return to_raw({"role": "user", "content": [*blocks, *message_blocks(first)]})
 
 
-def _rule(text: str) -> Rule:
-    """Read a logged rule, such as ``deny bash(git push)``."""
-    kind, _, words = text.partition(" ")
-    return Rule.parse(words, "allow" if kind == "allow" else "deny")
+def worktree_notice(lease: Lease, *, inherits: bool) -> str:
+    """Return the words that tell a write fork where it works.
 
-
-def worktree_notice(lease: Lease) -> str:
-    """Return the words that tell a write fork where it works."""
+    Args:
+        lease: Its worktree.
+        inherits: Whether it has a conversation above it, with paths of its own.
+    """
     lines = [
         f"Where you work: your own copy of the repository, seen at {lease.inside}, made from "
-        f"commit {lease.base[:12]}{' plus uncommitted files' if lease.dirty else ''}. Paths in "
-        "the conversation above that lead elsewhere belong to the original; read files again "
-        "before you change them.",
+        f"commit {lease.base[:12]}{' plus uncommitted files' if lease.dirty else ''}."
     ]
+    if inherits:
+        lines[0] += (
+            " Paths in the conversation above that lead elsewhere belong to the original; read "
+            "files again before you change them."
+        )
     if lease.not_visible:
         lines.append(f"{lease.not_visible} uncommitted files of the original are not in your copy.")
     return "\n".join(lines)

@@ -20,7 +20,7 @@ LARGEST_BYTES: Final = 16 * 1024
 PROJECT_FILE: Final = ".forkdeck/templates/directive.md"
 USER_FILE: Final = "templates/directive.md"
 FIELDS: Final = frozenset(
-    ("handle", "name", "task", "limits", "policy", "notice", "report_style", "report_form")
+    ("kind", "handle", "name", "task", "limits", "policy", "notice", "report_style", "report_form")
 )
 """What a template may name; ``task`` it must."""
 

@@ -11,15 +11,9 @@ from typing import Literal
 
 from forkdeck.model.raw import JsonDict
 from forkdeck.model.state import ForkState
+from forkdeck.seeds.policy_words import Gives, policy_words
 from forkdeck.seeds.texts import text
 
-READ_ONLY_POLICY = (
-    "read-only. You see `edit` and `write`, but they are refused. `bash` runs in the look view."
-)
-WRITE_POLICY = (
-    "read, and change files in your own copy of the repository. Nothing you do there touches the "
-    "files of the conversation above. Committing is welcome, not needed: all your work is saved."
-)
 PLACEHOLDER_RESULT = (
     "The result of this call is not available to this copy of the conversation. "
     "It is being handled elsewhere; do not repeat the call."
@@ -28,13 +22,19 @@ PLACEHOLDER_RESULT = (
 
 
 def shared_rules_block() -> JsonDict:
-    """Return the text block that ends the shared tail."""
+    """Return the text block that ends the shared tail, behind inherited history."""
     return {"type": "text", "text": text("shared_rules")}
+
+
+def fresh_rules_block() -> JsonDict:
+    """Return the same for a run that inherits no history."""
+    return {"type": "text", "text": text("fresh_rules")}
 
 
 def directive_block(
     fork: ForkState,
     *,
+    gives: Gives,
     notice: str = "",
     persona: str = "",
     report: Literal["free", "scope"] = "scope",
@@ -43,7 +43,8 @@ def directive_block(
     """Return the text block with a fork's task, limits, policy and report form.
 
     Args:
-        fork: The fork: its handle, name, task, write access and limits are told.
+        fork: The fork: its handle, name, task, tool policy and limits are told.
+        gives: The tools it sees, and those that are refused to it anyway.
         notice: Words on the worktree and the working directory, or an empty string.
         persona: Who it should be, from a profile or an agent file.
         report: How the report should look.
@@ -51,11 +52,12 @@ def directive_block(
     """
     task = fork.task.strip()
     words = Template(template or text("directive")).safe_substitute(
+        kind="fork" if fork.boundary else "agent",
         handle=fork.handle,
         name=fork.name,
         task=f"{persona.strip()}\n\n{task}" if persona.strip() else task,
         limits=_limits(fork),
-        policy=WRITE_POLICY if fork.write else READ_ONLY_POLICY,
+        policy=policy_words(fork, gives),
         notice=f"{notice.strip()}\n" if notice.strip() else "",
         report_style=report,
         report_form=text("report_scope") if report == "scope" else "Free form, short and concrete.",
@@ -66,7 +68,8 @@ def directive_block(
 def _limits(fork: ForkState) -> str:
     limits = [
         f"{fork.max_turns} turns" if fork.max_turns else "",
-        f"{fork.timeout_s:g} seconds" if fork.timeout_s else "",
+        f"{fork.timeout_s:.10g} seconds" if fork.timeout_s else "",
         f"${fork.budget_usd}" if fork.budget_usd else "",
+        f"{fork.budget_tokens} tokens" if fork.budget_tokens else "",
     ]
     return ", ".join(limit for limit in limits if limit) or "none set; be brief anyway"

@@ -18,7 +18,7 @@ from forkdeck.model.prefix import message_blocks
 from forkdeck.model.raw import JsonDict, from_raw, to_raw
 from forkdeck.model.state import HistoryEntry
 from forkdeck.model.thinking import stripped
-from forkdeck.seeds.directive import PLACEHOLDER_RESULT, shared_rules_block
+from forkdeck.seeds.directive import PLACEHOLDER_RESULT, fresh_rules_block, shared_rules_block
 from forkdeck.seeds.request import block_count
 from forkdeck.seeds.validity import check, merged, tool_use_ids
 
@@ -243,7 +243,7 @@ def _seed(
 
 
 def _fresh(mode: str, *notes: str) -> Seed:
-    tail = {"role": "user", "content": [shared_rules_block()]}
+    tail = {"role": "user", "content": [fresh_rules_block()]}
     return Seed(mode=mode, inherited_messages=0, messages=(to_raw(tail),), notes=notes)
 
 

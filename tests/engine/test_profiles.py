@@ -156,6 +156,8 @@ async def test_a_profile_narrows_calls_by_their_arguments(make_rig: MakeRig) -> 
     assert rig.bodies("f1")[0]["tools"] == rig.bodies("p")[0]["tools"]
     directive = message_blocks(rig.bodies("f1")[0]["messages"][-1])[-1]["text"]
     assert "Be quick." in directive
+    assert "You may call only `read` and `bash`; other tools are refused." in directive
+    assert "`bash` takes only commands that begin with `git log`." in directive
     assert rig.fork("f1").rules == ("allow bash(git log)",)
 
 
@@ -223,6 +225,38 @@ async def test_an_agent_is_found_by_the_name_in_its_header(make_rig: MakeRig) ->
     assert first.startswith("<environment>")
     assert rig.fork("f1").agent_type == "reviewer"
     assert rig.fork("f1").outcome == "done"
+
+
+@pytest.mark.parametrize("seed", ["none", "before_call"])
+async def test_a_run_is_told_only_what_is_true_for_it(make_rig: MakeRig, seed: str) -> None:
+    """Without inherited history nothing is "above" it; siblings share the rules byte for byte."""
+    rig = await make_rig()
+    asked = [{"id": name, "task": "Look.", "seed": seed} for name in ("a", "b")]
+    call = Reply("", [("fork_join", {"tasks": asked})])
+    rig.provider.script = parent_then(call, lambda _: Reply(REPORT))
+    await rig.say()
+    told = [message_blocks(rig.bodies(f)[0]["messages"][-1])[-2:] for f in ("f1", "f2")]
+    assert told[0][0]["text"] == told[1][0]["text"]
+    words = "\n".join(block["text"] for block in told[0])
+    fresh = seed == "none"
+    assert ("Everything above" in words, "this conversation" in words) == (not fresh, not fresh)
+    assert ("of which you see nothing" in words) is fresh
+    assert f"You are {'agent' if fresh else 'fork'} f1 (" in words
+    assert "`fork_join`, `fork` and `agent`, but they are refused." in words
+
+
+async def test_a_lean_agent_is_told_of_no_tool_it_does_not_have(make_rig: MakeRig) -> None:
+    """Its head declares three; it inherits no conversation and no worktree paths."""
+    agent = b"---\ntools: Read, Grep, Glob\n---\nYou look."
+    rig = await make_rig(project=project({".forkdeck/agents/l.md": agent}), trusted=True)
+    call = {"prompt": "Look.", "description": "look", "subagent_type": "l"}
+    rig.provider.script = parent_then(Reply("", [("agent", call)]), lambda _: Reply(REPORT))
+    await rig.say()
+    await rig.idle()
+    words = "\n".join(b["text"] for b in message_blocks(rig.bodies("f1")[0]["messages"][-1]))
+    assert "What you may do: read-only.\n" in words
+    for untrue in ("`edit`", "`bash`", "fork_join", "above", "You are fork"):
+        assert untrue not in words
 
 
 async def test_an_agent_that_is_not_lean_declares_every_tool(make_rig: MakeRig) -> None:

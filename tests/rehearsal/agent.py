@@ -17,6 +17,7 @@ from forkdeck.model.state import ForkState
 from forkdeck.model.tooling import ProcessResult, ReadMarks, ToolContext
 from forkdeck.model.words import Level
 from forkdeck.seeds.directive import directive_block
+from forkdeck.seeds.policy_words import Gives
 from forkdeck.tools import registry
 from tests.rehearsal.helpers import MARK, assistant, text, user
 
@@ -179,10 +180,12 @@ class Agent:
                 from_run="p",
                 depth=1,
                 queued_at_ms=0,
+                boundary=mark + 1,
                 task=task["task"],
                 write=bool(task.get("write")),
             )
-            words = directive_block(fork)
+            seen = tuple(spec.name for spec in registry.all_specs())
+            words = directive_block(fork, gives=Gives(seen))
             last = {**before[-1], "content": [*before[-1]["content"], words]}
             child.messages = [*before[:-1], last]
             self.children[task["id"]] = child

@@ -14,6 +14,7 @@ from forkdeck.providers.rehearsal.conversation import look
 from forkdeck.providers.rehearsal.investigator import Hit, find_hits, keywords
 from forkdeck.providers.rehearsal.scenario import load
 from forkdeck.seeds.directive import directive_block
+from forkdeck.seeds.policy_words import Gives
 from tests.rehearsal.agent import Agent, PlainWorkspace
 from tests.rehearsal.helpers import assistant, body, call, result, serving, text, tool, user
 
@@ -40,8 +41,9 @@ def directive(task, handle="f1"):
         depth=1,
         write=False,
         queued_at_ms=0,
+        boundary=1,
     )
-    return directive_block(fork)
+    return directive_block(fork, gives=Gives(("read", "grep")))
 
 
 async def test_a_newcomer_s_own_fork_is_answered(sample):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
@@ -14,10 +15,13 @@ from forkdeck.model.state import ForkState
 from forkdeck.model.tooling import ToolSpec
 from forkdeck.seeds.directive import directive_block, shared_rules_block
 from forkdeck.seeds.head import RequestHead, build_head
+from forkdeck.seeds.policy_words import Gives, policy_words
 from forkdeck.seeds.request import build_body, check_prefix, rolling_marks
 from forkdeck.seeds.texts import text as package_text
 from forkdeck.seeds.validity import check, merged
 
+ALL = ("read", "bash", "edit", "write", "grep", "fork_join", "fork", "agent")
+FORKING = frozenset(("fork_join", "fork", "agent"))
 SPECS = [ToolSpec(name=n, description="d", input_schema={"type": "object"}) for n in ("b", "a")]
 
 
@@ -148,12 +152,72 @@ def test_directive_is_last_and_takes_any_task() -> None:
         depth=1,
         write=True,
         queued_at_ms=0,
+        boundary=3,
         max_turns=9,
         budget_usd="0.50",
+        budget_tokens=20_000,
     )
-    words = directive_block(fork, notice="cwd: /x")["text"]
+    words = directive_block(fork, gives=Gives(ALL), notice="cwd: /x")["text"]
     assert words.startswith("You are fork f2 ")
     assert "cost $HOME $task ${x}" in words
-    assert "9 turns, $0.50" in words
+    assert "9 turns, $0.50, 20000 tokens" in words
     assert "cwd: /x" in words
     assert "f2" not in shared_rules_block()["text"]
+
+
+def policy_of(
+    *declared: str, barred: frozenset[str] = FORKING, write: bool = False, **more: Any
+) -> str:
+    fork = ForkState(
+        handle="f1",
+        batch="b1",
+        index=0,
+        name="n",
+        task="t",
+        seed="none",
+        from_run="p",
+        depth=1,
+        write=write,
+        queued_at_ms=0,
+        **more,
+    )
+    return policy_words(fork, Gives(declared, barred))
+
+
+def test_the_policy_says_what_is_true_for_the_run() -> None:
+    """FORKS: limits and tool policy in words; nothing is named that the run does not have."""
+    assert policy_of(*ALL) == (
+        "read-only. `bash` runs in the look view. You see `edit`, `write`, `fork_join`, `fork` and "
+        "`agent`, but they are refused."
+    )
+    assert policy_of("read", "grep", "find", tools=("find", "grep", "read")) == "read-only."
+    assert policy_of(tools=()) == (
+        "read-only. You can call no tool: work from what you have been given."
+    )
+    assert policy_of(*ALL, barred=frozenset(), write=True) == (
+        "read, and change files in your own copy of the repository. Nothing you do there touches "
+        "the original files. Committing is welcome, not needed: all your work is saved."
+    )
+    assert policy_of("read", "edit", "grep", write=True, denied=("grep",)).endswith(
+        "All your work is saved. You see `grep`, but it is refused."
+    )
+    assert policy_of("read", "grep", "bash", write=True, tools=("read",)) == (
+        "read-only. You may call only `read`; other tools are refused."
+    )
+
+
+def test_the_policy_names_the_arguments_that_tools_take() -> None:
+    """Patterns of a profile, those of tools it may not call left out."""
+    rules = (
+        "allow bash(git log)",
+        "allow bash(git show)",
+        "deny bash(git log --all)",
+        "deny read(secrets/**)",
+        "allow grep(src/**)",
+    )
+    assert policy_of(*ALL, tools=("read", "bash"), rules=rules) == (
+        "read-only. `bash` runs in the look view. You may call only `read` and `bash`; other tools "
+        "are refused. `read` refuses paths that match `secrets/**`. `bash` takes only commands "
+        "that begin with `git log` or `git show`. `bash` refuses commands that begin with "
+        "`git log --all`."
+    )
