@@ -25,6 +25,13 @@ HINT_CHARS: Final = 4_000
 _FOREIGN: Final = {"LS": "ls", "Glob": "find", "MultiEdit": "edit"}
 """Tool names of other programs' agent files that differ by more than case."""
 
+_WITHOUT_MATCH: Final = """
+AskUserQuestion BashOutput EnterPlanMode ExitPlanMode KillBash KillShell ListMcpResourcesTool LSP
+NotebookEdit NotebookRead ReadMcpResourceTool SendMessage Skill SlashCommand Task TaskCreate TaskGet
+TaskList TaskOutput TaskStop TaskUpdate TodoRead TodoWrite ToolSearch WebFetch WebSearch
+"""
+"""Tool names of other programs that nothing here stands for: passed over, and said."""
+
 _SETTINGS: Final = {
     "model": "model",
     "effort": "forks.effort",
@@ -58,6 +65,7 @@ class Profile:
         thinking: A thinking level; ``off`` switches it off.
         seed: The seed mode when the call names none.
         limits: Its limits; the narrower of these and the call's hold.
+        notes: What of it was passed over, for those who launch it.
     """
 
     name: str
@@ -72,6 +80,7 @@ class Profile:
     thinking: str | None = None
     seed: str | None = None
     limits: Limits = NO_LIMITS
+    notes: tuple[str, ...] = ()
 
 
 def read_profile(name: str, path: str, data: bytes) -> Profile:
@@ -118,9 +127,10 @@ def read_agent(name: str, path: str, data: bytes) -> Profile:
     Fields that other programs put there are passed over.
 
     Raises:
-        AdmissionRefused: The header is no header, the prompt is empty, or a field is wrong.
+        AdmissionRefused: It is no text, the header is no header, the prompt is empty, or a field
+            is wrong.
     """
-    text = clean_text(data.decode("utf-8", "replace")).removeprefix("\ufeff").strip()
+    text = _text(path, data)
     header: dict[str, list[str]] = {}
     if text.startswith("---"):
         head, closed, text = text[3:].partition("\n---")
@@ -133,13 +143,18 @@ def read_agent(name: str, path: str, data: bytes) -> Profile:
     if not body:
         raise AdmissionRefused(f"subagent_type: {path} has no prompt behind its header.")
     values = {key: " ".join(value) for key, value in header.items() if value}
+    tools, unmatched = _tools(header.get("tools"), path, "tools")
+    denied, _ = _tools(header.get("disallowedTools"), path, "disallowedTools")
+    model, unread = _model(values.get("model"))
+    own = values.get("name", name)
     return Profile(
-        name=values.get("name", name),
+        name=own,
         description=values.get("description", ""),
         body=body,
-        tools=_tools(header.get("tools"), path, "tools"),
-        denied=_tools(header.get("disallowedTools"), path, "disallowedTools") or frozenset(),
-        model=_model(values.get("model")),
+        tools=tools,
+        denied=denied or frozenset(),
+        model=model,
+        notes=tuple(f"agent {own}: {note}" for note in (unmatched, unread) if note),
         effort=_setting(values, path, "effort", what="subagent_type"),
     )
 
@@ -221,21 +236,43 @@ def _rules(table: dict[str, Any], path: str, field: str) -> tuple[set[str], list
     return tools, rules
 
 
-def _tools(names: list[str] | None, path: str, field: str) -> frozenset[str] | None:
+def _text(path: str, data: bytes) -> str:
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise AdmissionRefused(f"subagent_type: {path} is no text in UTF-8: {error}.") from error
+    if "\0" in text:
+        raise AdmissionRefused(f"subagent_type: {path} is no text: it holds a NUL character.")
+    return clean_text(text).removeprefix("\ufeff").strip()
+
+
+def _tools(names: list[str] | None, path: str, field: str) -> tuple[frozenset[str] | None, str]:
+    """Return the named tools (None: all), and a note on those that have no match here."""
     if names is None:
-        return None
+        return None, ""
     found: set[str] = set()
+    passed: list[str] = []
     for each in (part.strip() for entry in names for part in entry.split(",")):
-        if not each or each == "*":
-            return None
+        if each == "*":
+            return None, ""
         tool = _FOREIGN.get(each, each.lower())
         if tool in TOOLS:
             found.add(tool)
-        elif each == tool:
-            raise _fault("subagent_type", path, field, f"there is no tool {each!r}.")
-    return frozenset(found)
+        elif each in _WITHOUT_MATCH.split() or each.startswith("mcp__"):
+            passed.append(each)
+        elif each:
+            near = difflib.get_close_matches(tool, TOOLS, 1)
+            hint = f" Did you mean {near[0]!r}?" if near else ""
+            raise _fault("subagent_type", path, field, f"there is no tool {each!r}.{hint}")
+    note = f"{', '.join(passed)} in {field} has no match here and is passed over."
+    return frozenset(found), note if passed else ""
 
 
-def _model(name: str | None) -> str | None:
-    """Return a model's name; ``inherit`` and other programs' short names mean the parent's."""
-    return name if name and re.search(r"\d", name) and "-" in name else None
+def _model(name: str | None) -> tuple[str | None, str]:
+    """Return a model's full name, and a note on one that is not; ``inherit``: the parent's."""
+    if not name or name == "inherit":
+        return None, ""
+    if re.search(r"\d", name) and "-" in name:
+        return name, ""
+    note = f"the model {name!r} is no full name of one and is passed over, as if it named none."
+    return None, note

@@ -39,9 +39,11 @@ def offered(project: ProjectFiles) -> tuple[str, ...]:
         found: dict[str, str] = {}
         for path in paths_in(project, folders, suffix):
             name = path.rpartition("/")[2].removesuffix(suffix)
-            data = project.read(path, LARGEST_BYTES)
+            data = project.read(path, LARGEST_BYTES + 1) or b""
+            if len(data) > LARGEST_BYTES:
+                continue
             try:
-                profile = reader(name, path, data or b"")
+                profile = reader(name, path, data)
             except AdmissionRefused:
                 continue
             if _NAME.match(profile.name):

@@ -34,7 +34,7 @@ class Templates:
 
     def __init__(self, parts: EngineParts) -> None:
         self._parts = parts
-        self._told: set[str] = set()
+        self._told: dict[str, str] = {}
 
     async def directive(self) -> str | None:
         """Return the template that holds, or None for the built-in one."""
@@ -42,7 +42,7 @@ class Templates:
 
     def report(self) -> None:
         """Tell once about each template that cannot be used."""
-        for what in sorted(self._told):
+        for what, remedy in sorted(self._told.items()):
             known = {notice.what for notice in self._parts.hub.state.notices}
             if what not in known:
                 self._parts.hub.append(
@@ -50,7 +50,7 @@ class Templates:
                         severity="warning",
                         what=what,
                         kept="The next template, or the built-in one, is used.",
-                        remedy=f"It needs $task and may name {_names(FIELDS)}.",
+                        remedy=remedy,
                     )
                 )
         self._told.clear()
@@ -58,19 +58,36 @@ class Templates:
     def _find(self) -> str | None:
         parts = self._parts
         found: list[tuple[str, bytes | None]] = []
+        most = LARGEST_BYTES + 1
         if parts.project is not None and parts.trusted:
-            found.append((PROJECT_FILE, parts.project.read(PROJECT_FILE, LARGEST_BYTES)))
+            found.append((PROJECT_FILE, parts.project.read(PROJECT_FILE, most)))
         if parts.user_file is not None:
-            found.append((USER_FILE, parts.user_file(USER_FILE, LARGEST_BYTES)))
+            found.append((USER_FILE, parts.user_file(USER_FILE, most)))
         for name, data in found:
             if data is None:
                 continue
-            text = clean_text(data.decode("utf-8", "replace")).strip()
-            wrong = fault(text)
+            wrong, remedy = _unreadable(data)
             if not wrong:
-                return text
-            self._told.add(f"The template {name} is not used: {wrong}.")
+                text = clean_text(data.decode("utf-8")).removeprefix("\ufeff").strip()
+                wrong = fault(text)
+                remedy = f"It needs $task and may name {_names(FIELDS)}."
+                if not wrong:
+                    return text
+            self._told[f"The template {name} is not used: {wrong}."] = remedy
         return None
+
+
+def _unreadable(data: bytes) -> tuple[str, str]:
+    """Return why a file's bytes cannot be a template, and what to do; two empty texts if not."""
+    if len(data) > LARGEST_BYTES:
+        return "it is larger than 16 KiB", "Make it shorter: every fork is sent the whole of it."
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError:
+        return "it is no text in UTF-8", "Save it as UTF-8."
+    if "\0" in text:
+        return "it holds a NUL character", "Save it as plain text."
+    return "", ""
 
 
 def fault(text: str) -> str:

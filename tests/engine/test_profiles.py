@@ -119,6 +119,10 @@ def test_agent_files_of_other_programs_are_understood() -> None:
         (b"---\ntools: Read\n", "no closing line of dashes"),
         (b"---\nname: a\n---\n", "has no prompt"),
         (b"---\neffort: hot\n---\nHi", "effort: must be one of"),
+        (b"---\ntools: [Read, Reed]\n---\nHi", "there is no tool 'Reed'. Did you mean 'read'?"),
+        (b"---\ndisallowedTools: Edit, Writ\n---\nHi", "disallowedTools: there is no tool 'Writ'"),
+        (b"\xff\xfe\x00", "is no text in UTF-8"),
+        (b"You look.\x00", "holds a NUL character"),
     ],
 )
 def test_a_fault_of_an_agent_file_is_named(data: bytes, words: str) -> None:
@@ -127,6 +131,31 @@ def test_a_fault_of_an_agent_file_is_named(data: bytes, words: str) -> None:
         read_agent("a", ".forkdeck/agents/a.md", data)
     assert str(refused.value).startswith("subagent_type: .forkdeck/agents/a.md")
     assert words in str(refused.value)
+
+
+def test_what_an_agent_file_names_in_vain_is_told() -> None:
+    """Other programs' tools and short model names; a trailing comma gives nothing more."""
+    data = b"---\ntools: Read, WebFetch, mcp__x__y,\nmodel: sonnet\n---\nHi"
+    found = read_agent("a", "a.md", data)
+    assert (found.tools, found.model) == (frozenset(("read",)), None)
+    assert found.notes == (
+        "agent a: WebFetch, mcp__x__y in tools has no match here and is passed over.",
+        "agent a: the model 'sonnet' is no full name of one and is passed over, as if it named "
+        "none.",
+    )
+    assert read_agent("a", "a.md", b"---\nmodel: inherit\n---\nHi").notes == ()
+
+
+async def test_the_launch_tells_what_was_passed_over(make_rig: MakeRig) -> None:
+    """In the call's result, where the model reads it."""
+    agent = b"---\ntools: Read, WebFetch\n---\nYou look."
+    rig = await make_rig(project=project({".forkdeck/agents/l.md": agent}), trusted=True)
+    call = {
+        "prompt": "Look.", "description": "look", "subagent_type": "l", "run_in_background": False,
+    }  # fmt: skip
+    rig.provider.script = parent_then(Reply("", [("agent", call)]), lambda _: Reply(REPORT))
+    await rig.say()
+    assert "agent l: WebFetch in tools has no match here" in str(rig.results()[0]["content"])
 
 
 def fork(**more: Any) -> Reply:
@@ -293,6 +322,28 @@ async def test_a_template_takes_the_place_of_the_directive(make_rig: MakeRig) ->
     assert [n.what for n in told] == [
         "The template .forkdeck/templates/directive.md is not used: it does not name $task."
     ]
+
+
+@pytest.mark.parametrize(
+    ("data", "why"),
+    [
+        (b"$task" + b"x" * 16_384, "it is larger than 16 KiB"),
+        (b"x" * 16_384 + b"$task", "it is larger than 16 KiB"),
+        (b"$task \xff", "it is no text in UTF-8"),
+        (b"$task \x00", "it holds a NUL character"),
+    ],
+)
+async def test_a_template_that_cannot_be_read_whole_is_not_used(
+    make_rig: MakeRig, data: bytes, why: str
+) -> None:
+    """Never cut: the notice names the size, not what was lost with the rest."""
+    rig = await make_rig(user_file=lambda _, limit: data[:limit])
+    rig.provider.script = parent_then(fork(), lambda _: Reply(REPORT))
+    await rig.say()
+    directive = message_blocks(rig.bodies("f1")[0]["messages"][-1])[-1]["text"]
+    assert directive.startswith("You are fork f1 (")
+    told = [n.what for n in rig.state.notices if "is not used" in n.what]
+    assert told == [f"The template templates/directive.md is not used: {why}."]
 
 
 def test_faults_of_templates() -> None:
