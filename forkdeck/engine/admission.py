@@ -122,7 +122,13 @@ class Admission:
 
     def _batch(self, run: Run, wish: Wish, plans: tuple[ForkPlan, ...]) -> BatchPlan:
         lost = [override_note(plan, run.warmth.tokens, self._parts.prices) for plan in plans]
-        told = (*wish.notes, *(n for plan in plans for n in plan.seed.notes), *filter(None, lost))
+        agents = map(self._profiles.agent, (spec.agent_type for spec in wish.tasks))
+        told = (
+            *wish.notes,
+            *(note for agent in agents if agent is not None for note in agent.notes),
+            *(note for plan in plans for note in plan.seed.notes),
+            *filter(None, lost),
+        )
         notes = tuple(dict.fromkeys(told))
         settings = self._parts.settings
         concurrency = min(wish.max_concurrency, settings.forks.max_per_directory)
@@ -163,6 +169,7 @@ class Admission:
             batch=batch,
             index=index,
             name=spec.id or slug(spec.task),
+            task_id=spec.id or slug(spec.task),
             task=spec.task,
             seed=seed,
             head=head,

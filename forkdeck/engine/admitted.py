@@ -53,6 +53,7 @@ def fork_event(plan: ForkPlan, *, planned: bool) -> ForkQueued:
         batch=plan.batch,
         index=plan.index,
         name=plan.name,
+        task_id=plan.task_id,
         task=plan.task,
         seed=plan.seed.mode,
         from_run=plan.source,

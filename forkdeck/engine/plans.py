@@ -28,7 +28,8 @@ class ForkPlan:
         handle: Its handle.
         batch: Its batch.
         index: Its place among the batch's tasks.
-        name: Shown name.
+        name: Shown name, unique in the session.
+        task_id: The task's id in its call.
         task: The task's text.
         seed: What it starts from; shared by all children of the launch with this mode.
         head: Its request head; the parent's own object unless overridden.
@@ -58,6 +59,7 @@ class ForkPlan:
     batch: str
     index: int
     name: str
+    task_id: str
     task: str
     seed: Seed
     head: RequestHead

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -50,6 +51,26 @@ def problem(text: str, schema: JsonDict | None) -> str:
     if len(stripped) <= POINTER_CHARS and _POINTER.search(stripped):
         return "Your last message only points to something else."
     return ""
+
+
+@dataclass(frozen=True)
+class Found:
+    """The JSON value of a report: as it was written, without a fence, and decoded."""
+
+    text: str
+    value: Any
+
+
+def value_in(text: str) -> Found | None:
+    """Return the JSON value of a report: the last fenced one, or the whole text; None: none."""
+    fenced: list[str] = _FENCE.findall(text)
+    for candidate in (*reversed(fenced), text):
+        try:
+            value: Any = json.loads(candidate, parse_constant=_no_constant)
+        except (ValueError, RecursionError):
+            continue
+        return Found(candidate.strip(), value)
+    return None
 
 
 def longest(texts: Sequence[str]) -> str:
@@ -99,15 +120,15 @@ def _validator(schema: str) -> Validator:
 
 
 def _schema_problem(text: str, schema: JsonDict) -> str:
-    fenced: list[str] = _FENCE.findall(text)
-    for candidate in (*reversed(fenced), text):
-        try:
-            value: Any = json.loads(candidate)
-        except (ValueError, RecursionError):
-            continue
-        wrong = mismatch(value, schema)
-        return f"The JSON does not fit the asked shape: {wrong}." if wrong else ""
-    return f"A JSON value of this shape was asked for: {json.dumps(schema)[:2000]}"
+    found = value_in(text)
+    if found is None:
+        return f"A JSON value of this shape was asked for: {json.dumps(schema)[:2000]}"
+    wrong = mismatch(found.value, schema)
+    return f"The JSON does not fit the asked shape: {wrong}." if wrong else ""
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is no JSON")
 
 
 def _walk(value: Any, depth: int) -> None:

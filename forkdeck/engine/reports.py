@@ -12,11 +12,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-import msgspec
+import msgspec.structs
 
 from forkdeck.engine.graphemes import cut_after, cut_before
+from forkdeck.engine.report_check import Found, value_in
 from forkdeck.model.raw import JsonDict, to_raw
 from forkdeck.model.state import ClaimFacts, DeckState, ForkState, RunState
+from forkdeck.model.usage import Usage, usd_text
 
 if TYPE_CHECKING:
     from forkdeck.config.settings import ForkSettings
@@ -103,7 +105,7 @@ def report_blocks(state: DeckState, handles: Sequence[str], settings: ForkSettin
     """Return one text per fork, in the order given."""
     forks = [state.forks[handle] for handle in handles]
     head = state.parent.head
-    reports = [escaped(fork.report.strip()) for fork in forks]
+    reports = [escaped(_passed_on(fork)) for fork in forks]
     shares = budgets(
         [len(report) for report in reports], settings, head.context_tokens if head else None
     )
@@ -151,12 +153,17 @@ def write_files(paths: SessionPaths, state: DeckState, handle: str) -> None:
 
 
 def result_facts(state: DeckState, handle: str) -> JsonDict:
-    """Return everything a fork leaves, whatever its outcome, as JSON."""
+    """Return everything a fork leaves, whatever its outcome, as JSON.
+
+    ``value`` is there only when its report had to be, and is, a JSON value.
+    """
     fork = state.forks[handle]
     run = state.runs.get(handle) or RunState(run=handle)
     cache = run.cache
+    value = _value(fork)
     return {
         "handle": handle,
+        "id": fork.task_id or fork.name,
         "name": fork.name,
         "task": fork.task,
         "outcome": fork.outcome,
@@ -169,10 +176,10 @@ def result_facts(state: DeckState, handle: str) -> JsonDict:
         "tool_calls": run.counters.tool_calls,
         "tool_errors": run.counters.tool_errors,
         "denials": run.counters.denials,
-        "usage": msgspec.to_builtins(run.usage),
-        "cost_usd": str(run.cost.usd) if run.cost.known else None,
+        "usage": _tokens(run.usage),
+        "cost_usd": usd_text(run.cost.usd) if run.cost.known else None,
         "cache": cache.verdict if cache else None,
-        "saved_usd": str(cache.saved_usd) if cache and cache.saved_usd is not None else None,
+        "saved_usd": usd_text(cache.saved_usd) if cache and cache.saved_usd is not None else None,
         # Of a resumed fork the state keeps when it went on, not when it first began.
         "queued_ms": None if fork.ran_ms else _span(fork.queued_at_ms, fork.started_at_ms),
         "run_ms": _span(fork.started_at_ms, fork.ended_at_ms, fork.ran_ms),
@@ -185,18 +192,37 @@ def result_facts(state: DeckState, handle: str) -> JsonDict:
         "worktree_kept": fork.worktree.kept_why if fork.worktree else "",
         "claims": _claims(fork.claims),
         "report": fork.report,
+        **({"value": value.value} if value is not None else {}),
     }
+
+
+def _value(fork: ForkState) -> Found | None:
+    """Return the JSON value that a fork was asked for and gave; it was checked when it ended."""
+    return value_in(fork.report) if fork.output_schema and fork.outcome == "done" else None
+
+
+def _passed_on(fork: ForkState) -> str:
+    value = _value(fork)
+    return value.text if value is not None else fork.report.strip()
+
+
+def _tokens(usage: Usage) -> JsonDict:
+    """Return every kind of token: null for what was not told, also when nothing was at all."""
+    if usage == Usage():
+        return dict.fromkeys(Usage.__struct_fields__)
+    return msgspec.structs.asdict(usage)
 
 
 def _block(state: DeckState, fork: ForkState, report: str) -> str:
     run = state.runs.get(fork.handle) or RunState(run=fork.handle)
     batch = state.batches.get(fork.batch)
     counters = run.counters
-    who = f'<fork-report id="{fork.name}" fork="{fork.handle}" status="{WORDS[fork.outcome]}"'
+    own = fork.task_id or fork.name
+    who = f'<fork-report id="{own}" fork="{fork.handle}" status="{WORDS[fork.outcome]}"'
     if fork.outcome != "done":
         who += f' reason="{_attribute(fork.reason)}"'
     who += f' turns="{counters.turns}" tool_calls="{counters.tool_calls}"'
-    who += f' cost_usd="{run.cost.usd:f}">' if run.cost.known else ">"
+    who += f' cost_usd="{usd_text(run.cost.usd)}">' if run.cost.known else ">"
     lines = [who]
     if batch is not None and batch.tool == "user":
         lines.append(f"fork {fork.handle} (started by the user):")

@@ -240,6 +240,8 @@ class ForkState(msgspec.Struct, frozen=True, kw_only=True):
     """None until its report was checked."""
     from_epoch: int = 0
     """Compactions its source had behind it when this fork was admitted."""
+    task_id: str = ""
+    """The task's id in its call; `name` is made unique in the session, this is not."""
 
     @property
     def settled(self) -> bool:

@@ -61,6 +61,11 @@ def _sum(left: int | None, right: int | None) -> int | None:
     return left if right is None else left + right
 
 
+def usd_text(usd: Decimal) -> str:
+    """Return an amount as a plain decimal number, exact, without trailing zeros."""
+    return f"{usd.normalize():f}"
+
+
 class Cost(msgspec.Struct, frozen=True, omit_defaults=True):
     """Money spent, in US dollars, exact; `unpriced` when part of it has no known price."""
 

@@ -19,6 +19,7 @@ from forkdeck.errors import SessionError
 from forkdeck.model.ids import is_session_id
 from forkdeck.model.ports import SessionSummary
 from forkdeck.model.state import DeckState
+from forkdeck.model.usage import usd_text
 from forkdeck.sessionlog.paths import SessionPaths
 from forkdeck.sessionlog.reader import read_log
 from forkdeck.store.reducer import fold
@@ -106,7 +107,7 @@ def summarise(paths: SessionPaths, state: DeckState) -> SessionSummary:
         new=words.get("NEW", 0),
         interrupted=words.get("INTR", 0),
         failed=words.get("FAIL", 0),
-        cost_usd=f"{cost.usd:f}" if cost.known else None,
+        cost_usd=usd_text(cost.usd) if cost.known else None,
         simulated=session.simulated is not None,
         updated_at=_iso(used_ns),
         log_bytes=size,

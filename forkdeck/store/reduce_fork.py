@@ -201,6 +201,7 @@ def _queued(state: DeckState, event: ForkQueued) -> DeckState:
         rules=event.rules,
         from_epoch=len(run_of(state, event.from_run).past),
         output_schema=event.output_schema,
+        task_id=event.task_id,
         status="PLAN" if event.planned else "QUE",
     )
     if before is not None:
@@ -236,6 +237,7 @@ def _merged(before: ForkState, queued: ForkState) -> ForkState:
         rules=queued.rules,
         from_epoch=queued.from_epoch,
         output_schema=queued.output_schema,
+        task_id=queued.task_id,
     )
 
 

@@ -168,6 +168,17 @@ async def test_structured_output_is_checked(rig: Rig) -> None:
     assert rig.fork("f2").reason.startswith("no structured value")
     assert rig.fork("f2").report == "only words"
     assert rig.fork("f2").name == "a-2"
+    first, second = (str(block["content"]) for block in rig.results())
+    assert '<fork-report id="a" fork="f1" status="done"' in first
+    assert '>\n{"n": 3}\n</fork-report>' in first
+    assert '<fork-report id="a" fork="f2" status="failed"' in second
+    one, other = (
+        json.loads((rig.directory / "forks" / handle / "result.json").read_text())
+        for handle in ("f1", "f2")
+    )
+    assert (one["id"], one["name"], one["value"]) == ("a", "a", {"n": 3})
+    assert one["report"].startswith("```json")
+    assert (other["id"], other["name"], "value" in other) == ("a", "a-2", False)
     assert rig.bodies("f1")[0]["tools"] == rig.bodies("p")[0]["tools"]
 
 

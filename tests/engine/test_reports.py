@@ -9,14 +9,17 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from forkdeck.config.settings import ForkSettings
 from forkdeck.engine.launch import LaunchGroup
 from forkdeck.engine.places import Places
-from forkdeck.engine.report_check import check_schema, mismatch, problem
-from forkdeck.engine.reports import budgets, cut, escaped
+from forkdeck.engine.report_check import check_schema, mismatch, problem, value_in
+from forkdeck.engine.reports import budgets, cut, escaped, result_facts
 from forkdeck.errors import AdmissionRefused
 from forkdeck.model.raw import JsonDict
+from forkdeck.model.state import EMPTY, ForkState, RunState
+from forkdeck.model.usage import Cost, Usage, usd_text
 from tests.engine.fakes import VirtualClock
 
 S = ForkSettings()
@@ -128,6 +131,49 @@ def test_a_schema_that_cannot_be_used_is_refused_by_name(schema: JsonDict, why: 
     with pytest.raises(AdmissionRefused, match=r"^output_schema: ") as refused:
         check_schema(schema)
     assert why in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        (' {"n": 3}\n', ('{"n": 3}', {"n": 3})),
+        ('It is:\n```json\n{"n": 3}\n```\nDone.', ('{"n": 3}', {"n": 3})),
+        ("```\n1\n```\n```json\n[2]\n```", ("[2]", [2])),
+        ("null", ("null", None)),
+        ("NaN", None),
+        ("no value", None),
+    ],
+)
+def test_the_value_of_a_report(text: str, value: tuple[str, object] | None) -> None:
+    """The last fenced one, else the whole text; the fence is no part of it."""
+    found = value_in(text)
+    assert (None if found is None else (found.text, found.value)) == value
+
+
+def test_every_kind_of_token_stands_in_the_result() -> None:
+    """FORKS "States and results": null for what was not told, 0 for zero; money without zeros."""
+    fork = ForkState(
+        handle="f1", batch="b1", index=0, name="a", task="t", seed="none", from_run="p", depth=1,
+        write=False, queued_at_ms=0, outcome="failed",
+    )  # fmt: skip
+    usage = Usage(output_tokens=7, cache_read_input_tokens=0)
+    run = RunState(run="f1", usage=usage, cost=Cost(Decimal("0.386249000")))
+    facts = result_facts(replace(EMPTY, forks={"f1": fork}, runs={"f1": run}), "f1")
+    assert facts["usage"] == {
+        "input_tokens": 0,
+        "output_tokens": 7,
+        "cache_read_input_tokens": 0,
+        "cache_creation_input_tokens": None,
+        "cache_creation_5m_tokens": None,
+        "cache_creation_1h_tokens": None,
+        "thinking_tokens": None,
+    }
+    assert facts["cost_usd"] == "0.386249"
+    silent = result_facts(replace(EMPTY, forks={"f1": fork}), "f1")
+    assert silent["usage"] == dict.fromkeys(facts["usage"])
+    assert [usd_text(Decimal(text)) for text in ("0.000", "100.0", "1E+2", "2.50")] == [
+        "0", "100", "100", "2.5"
+    ]  # fmt: skip
 
 
 def test_a_property_named_pattern_is_no_pattern() -> None:

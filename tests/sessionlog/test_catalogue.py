@@ -189,7 +189,7 @@ def test_cost_is_left_out_when_part_of_it_has_no_price(tmp_path: Path) -> None:
 
     paths = save(tmp_path, 1, session())
     known = fold([opened(), usage("0.10"), usage("0.20")])
-    assert summarise(paths, known).cost_usd == "0.30"
+    assert summarise(paths, known).cost_usd == "0.3"
     assert summarise(paths, fold([usage(None)], known)).cost_usd is None
 
 

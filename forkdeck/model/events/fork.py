@@ -80,6 +80,8 @@ class ForkQueued(Event, frozen=True, kw_only=True, tag="fork.queued"):
     """JSON schema of its report, as JSON text; empty: none."""
     planned: bool = False
     """It waits in PLAN until the person has answered."""
+    task_id: str = ""
+    """The task's id in its call, which the report repeats; empty in old logs: `name` it was."""
 
 
 class ForkStarted(Event, frozen=True, kw_only=True, tag="fork.started"):
