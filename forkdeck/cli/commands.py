@@ -219,7 +219,13 @@ def doctor(**flags: Any) -> int:
 
 @forkdeck.command()
 @click.option("--port", default=0, show_default="a free one", help="Port on 127.0.0.1.")
-@click.option("--scenario", metavar="FILE", help="A scenario file instead of the investigator.")
+@click.option(
+    "--scenario",
+    metavar="NAME|FILE",
+    default="investigator",
+    show_default=True,
+    help="A built-in scenario by name, or a file; an unknown name lists them.",
+)
 @_guarded
 def rehearsal(**flags: Any) -> int:
     """Start the loopback model alone and print its address and token."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import click
@@ -13,7 +12,7 @@ import click
 from forkdeck.cli.host import rehearsal_speed
 from forkdeck.cli.signals import until_stopped
 from forkdeck.errors import UsageError
-from forkdeck.providers.rehearsal.scenario import builtin, load
+from forkdeck.providers.rehearsal.scenario import find
 from forkdeck.providers.rehearsal.server import RehearsalServer
 
 
@@ -26,7 +25,7 @@ def serve(flags: Mapping[str, Any]) -> int:
     port = int(flags["port"])
     if not 0 <= port < 65_536:
         raise UsageError(f"--port {port} is out of range.", "Use 0 to 65535.")
-    scenario = load(Path(flags["scenario"])) if flags["scenario"] else builtin("investigator")
+    scenario = find(str(flags["scenario"]))
     return asyncio.run(_serve(RehearsalServer(scenario, port=port, speed=rehearsal_speed()), port))
 
 

@@ -6,8 +6,12 @@ import re
 import unicodedata
 from collections.abc import Iterable
 
+_PLAIN_WORD = r"[A-Za-z]?[a-z]{0,18}[^\w\s]*(?!\S)"
+"""What may follow "bearer" in a sentence, as in "invalid bearer token"."""
 _KEY_LIKE = re.compile(
-    r"\bsk-[A-Za-z0-9_*.-]{6,}|(?i:bearer)\s+\S+|\beyJ[A-Za-z0-9_=-]{8,}[.\w=-]*"
+    r"\bsk-[A-Za-z0-9_*.-]{6,}|(?i:bearer)\s+(?!"
+    + _PLAIN_WORD
+    + r")\S+|\beyJ[A-Za-z0-9_=-]{8,}[.\w=-]*"
 )
 _URL_USER = re.compile(r"(https?://)[^/\s@]+@")
 _LONGEST = 400

@@ -39,6 +39,11 @@ _SPEND = re.compile(
     r"|out of credits|prepaid",
     re.IGNORECASE,
 )
+_OWN_ANSWER = re.compile(
+    r"signature\W{0,3}(in )?\W{0,3}thinking|thinking\W{0,3}signature"
+    r"|thinking\b.{0,60}(cannot be modified|was removed)",
+    re.IGNORECASE,
+)
 _HTML = re.compile(r"\s*(<!doctype|<html|<\?xml|<head|<body)", re.IGNORECASE)
 AGAIN = "It is tried again by itself; press r to send the turn again later."
 """Remedy of failures that pass."""
@@ -184,6 +189,14 @@ def _special(
         return ContextTooLong(
             f"The conversation no longer fits the model's context (HTTP {status}).{said}",
             "Nothing is lost: go on with a new session, or fork with --seed turns:N or none.",
+            **facts,
+        )
+    if status in (400, 422) and _OWN_ANSWER.search(message):
+        return BadRequest(
+            f"The endpoint does not take back the thinking of an earlier answer (HTTP {status})."
+            f"{said}",
+            "The last prompt is not the cause. Choose another model with /model, which leaves "
+            "earlier thinking out, or start a new session.",
             **facts,
         )
     waits = status == 429 and facts["retry_after_s"] is not None

@@ -169,6 +169,21 @@ def test_scrub(text):
     assert "SECRET" not in scrub(text, ["mine-SECRET"])
 
 
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        ("invalid bearer token", "invalid bearer token"),
+        ("Bearer authentication is required.", "Bearer authentication is required."),
+        ("no Bearer  token: retry", "no Bearer token: retry"),
+        ("Bearer hunter2 is wrong", "[hidden] is wrong"),
+        ("bearer abcDef", "[hidden]"),
+        ("bearer abcdefghijklmnopqrstuvwx", "[hidden]"),
+    ],
+)
+def test_words_about_tokens_are_no_secrets(said, shown):
+    assert scrub(said) == shown
+
+
 def test_scrub_makes_one_short_line():
     shown = scrub("a\x1b[2J\n\tb\u202ec\u200b" + "x" * 9_000)
     assert shown.startswith("a [2J b c x")

@@ -106,6 +106,30 @@ async def test_statuses(tmp_path, status, body, headers, kind):
 
 
 @pytest.mark.parametrize(
+    "said",
+    [
+        "messages.1.content.0: Invalid `signature` in `thinking` block.",
+        "messages.1.content.0.thinking.signature: Field required",
+        "messages.3.content.0: `thinking` or `redacted_thinking` blocks cannot be modified, nor",
+        "messages.3.content.0: a thinking block before this one was removed.",
+    ],
+)
+async def test_thinking_that_is_not_taken_back(tmp_path, said):
+    """The cause is an earlier answer, and the remedy leaves its thinking out."""
+    error = await failure(tmp_path, 400, {"error": {"message": said}})
+    assert "does not take back the thinking of an earlier answer (HTTP 400)" in error.what
+    assert said in error.what
+    assert "/model" in error.remedy
+
+
+async def test_a_word_on_thinking_alone_is_another_fault(tmp_path):
+    """Such as a parameter that the model does not take."""
+    said = 'thinking.type: "enabled" is not supported for this model.'
+    error = await failure(tmp_path, 400, {"error": {"message": said}})
+    assert "The endpoint refused the request" in error.what
+
+
+@pytest.mark.parametrize(
     ("headers", "seconds"),
     [
         ({"retry_after": "7"}, 7.0),

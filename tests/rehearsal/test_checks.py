@@ -14,6 +14,8 @@ from tests.rehearsal.helpers import (
     assistant,
     body,
     call,
+    raw,
+    request_bytes,
     result,
     say,
     serving,
@@ -101,6 +103,18 @@ def test_what_must_pass():
     check_body({**body(Q, assistant(text("a"))), "model": "claude-haiku-4-5-20251001"})
     check_body(body(Q, tool_choice={"type": "auto", "disable_parallel_tool_use": True}))
     check_body(body(Q, assistant(call("c")), user(result("c", ""))))
+
+
+async def test_a_body_that_is_no_json_has_a_number_and_stands_in_the_journal():
+    async with serving(say()) as (server, client):
+        answer = await raw(server, request_bytes(server, b"{no json"))
+        assert b"The request body is not valid JSON" in answer
+        assert b"req_rehearsal_000001" in answer
+        await client.messages.create(**body(Q))
+    first, second = server.journal.entries
+    assert (first.number, first.status, first.body) == (1, 400, {})
+    assert first.error == "The request body is not valid JSON"
+    assert (second.number, second.status) == (2, 200)
 
 
 async def test_the_sdk_sees_errors_in_the_api_s_shape():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from pathlib import Path
 
@@ -11,6 +12,8 @@ import httpx2
 import pytest
 
 from forkdeck.errors import ConfigError
+from forkdeck.model.raw import from_raw
+from forkdeck.providers.accumulate import Accumulator
 from forkdeck.providers.rehearsal.faults import KINDS, Fault
 from forkdeck.providers.rehearsal.scenario import load
 from tests.clocks import ManualClock
@@ -212,6 +215,29 @@ async def test_unknown_events_keep_the_known_ones_whole():
     assert kinds[-1] == "message_stop"
     starts = [event.index for event in seen if event.type == "content_block_start"]
     assert starts == sorted(set(starts))
+
+
+async def test_a_block_of_an_unknown_kind_is_taken_back_as_it_was_sent():
+    """Its own history goes on, signed thinking behind that block too; any other is refused."""
+    asked = body(user(text("go")), thinking={"type": "adaptive", "display": "summarized"})
+    async with serving(TALKS) as (server, client):
+        server.inject("unknown_events")
+        sent = await raw(
+            server, request_bytes(server, json.dumps({**asked, "stream": True}).encode())
+        )
+        answer = Accumulator()
+        for line in re.findall(rb"^data: (.*)$", sent, re.MULTILINE):
+            answer.feed(json.loads(line))
+        history = from_raw(answer.completed().message)
+        kinds = [block["type"] for block in history["content"]]
+        assert kinds == ["hologram", "thinking", "text", "tool_use"]
+        result = {"type": "tool_result", "tool_use_id": history["content"][-1]["id"]}
+        again = {**asked, "messages": [*asked["messages"], history, user(result)]}
+        assert (await client.messages.create(**again)).content
+        changed = {**history["content"][0], "scene": "other"}
+        history["content"][0] = changed
+        with pytest.raises(anthropic.BadRequestError, match="cannot stand in an assistant message"):
+            await client.messages.create(**again)
 
 
 async def test_unnamed_records_are_no_stream_to_the_sdk():

@@ -12,7 +12,7 @@ import pytest
 
 from forkdeck.config.rules import Rule, judge
 from forkdeck.errors import ConfigError
-from forkdeck.providers.rehearsal.scenario import builtin, builtin_names, load
+from forkdeck.providers.rehearsal.scenario import builtin, builtin_names, find, load
 from forkdeck.tools import registry
 from forkdeck.tools.fork_calls import parse
 from tests.rehearsal.agent import Agent, PlainWorkspace
@@ -235,9 +235,47 @@ def test_wrong_scenarios_are_named(name):
         load(WRONG[name])
 
 
+@pytest.mark.parametrize(
+    ("text", "what", "remedy"),
+    [
+        ("promt = 'x'\n", "unknown field 'promt'. Did you mean 'prompt", "answer, fault, investig"),
+        ("[pace]\nrates = 1\n", "unknown field 'rates'. Did you mean 'rate'?", "call_rate, rate,"),
+        (
+            "[[answer]]\n[[answer.round]]\nfualt = 'reset'\n",
+            "answer 1 round 1: unknown field 'fualt'. Did you mean 'fault'?",
+            "Known: call, call_rate, fault, rate, stop_reason, text, thinking, ttft_ms, unless,",
+        ),
+        (
+            "[[fault]]\nrequest = 1\nkind = 'rest'\n",
+            "unknown fault 'rest'. Did you mean 'reset'?",
+            "Known: rate_limited, ",
+        ),
+        (
+            "[[fault]]\nrequest = 1\nkind = 'reset'\nafer = 2\n",
+            "unknown fault field 'afer'. Did you mean 'after'?",
+            "Known: after, kind, ",
+        ),
+    ],
+)
+def test_an_unknown_name_tells_the_nearest_and_all(text, what, remedy):
+    with pytest.raises(ConfigError) as wrong:
+        load(text)
+    assert what in wrong.value.what
+    assert remedy in wrong.value.remedy
+
+
 def test_a_missing_file_is_named(tmp_path):
-    with pytest.raises(ConfigError, match="nowhere"):
+    with pytest.raises(ConfigError, match="nowhere") as wrong:
         load(tmp_path / "nowhere.toml")
+    assert "built-in one: bench, demo, investigator, supervise." in wrong.value.remedy
+
+
+def test_a_scenario_is_found_by_its_built_in_name_or_as_a_file(tmp_path):
+    assert find("demo") == builtin("demo")
+    (tmp_path / "own.toml").write_text("name = 'own'\n")
+    assert find(str(tmp_path / "own.toml")).name == "own"
+    with pytest.raises(ConfigError, match="magic cannot be read"):
+        find("magic")
     (tmp_path / "a.toml").write_bytes(b"\xff\xfe")
     with pytest.raises(ConfigError):
         load(str(tmp_path / "a.toml"))

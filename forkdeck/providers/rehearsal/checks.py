@@ -12,6 +12,7 @@ from typing import Any, Final, cast
 
 from forkdeck.model.raw import JsonDict
 from forkdeck.providers.rehearsal.errors import ApiRefused, invalid, object_in
+from forkdeck.providers.rehearsal.faults import STRANGER
 from forkdeck.providers.rehearsal.models import Model, lookup
 from forkdeck.providers.rehearsal.positions import blocks_of
 
@@ -190,8 +191,11 @@ def _check_message(entry: JsonDict, number: int) -> None:
 
 def _check_block(block: JsonDict, role: str, where: str) -> None:
     kind = block.get("type")
+    if role == "assistant" and block == STRANGER:
+        return
     if kind not in _IN_ROLE[role]:
-        raise invalid(f"{where}: a block of type {kind!r} cannot stand in a {role} message")
+        an = "an" if role == "assistant" else "a"
+        raise invalid(f"{where}: a block of type {kind!r} cannot stand in {an} {role} message")
     if kind == "text":
         if not isinstance(block.get("text"), str):
             raise invalid(f"{where}.text.text: Field required")

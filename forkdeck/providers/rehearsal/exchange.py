@@ -156,10 +156,10 @@ class Exchange:
             ApiRefused: The server answers with this error.
             ClientGone: The client left.
         """
-        body = parse_json(self._data)
-        shown = cast("JsonDict", body) if isinstance(body, dict) else {}
-        entry = self._house.journal.open(self._received, self._headers, shown)
+        entry = self._house.journal.open(self._received, self._headers)
         try:
+            body = parse_json(self._data)
+            entry.body = cast("JsonDict", body) if isinstance(body, dict) else {}
             return await self._answer(entry, body)
         except ApiRefused as refused:
             entry.status, entry.error = refused.status, refused.message

@@ -6,8 +6,9 @@ an answer is written as (`reshape`). Pure functions; the server carries them out
 
 from __future__ import annotations
 
+import difflib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, cast
 
@@ -77,9 +78,9 @@ class Fault:
         known = {"kind", "retry_after_s", "after", "seconds", "times", "message"}
         extra = sorted(set(fields) - known)
         if extra:
-            raise ConfigError(f"{where}: unknown fault field {extra[0]}.", _known(sorted(known)))
+            raise unknown(where, "fault field", extra[0], sorted(known))
         if fields.get("kind") not in KINDS:
-            raise ConfigError(f"{where}: unknown fault {fields.get('kind')!r}.", _known(KINDS))
+            raise unknown(where, "fault", str(fields.get("kind")), KINDS)
         for key, item in fields.items():
             wanted = str if key in ("kind", "message") else int | float
             if not isinstance(item, wanted) or isinstance(item, bool):
@@ -94,7 +95,9 @@ class RunFault:
     Attributes:
         run: ``parent``, a fork's handle, or the name of its task.
         request: Number among the requests of that run, from 1; a request that is sent again
-            counts again, and ``times`` of the fault says how many in a row get it.
+            counts again, and ``times`` of the fault says how many in a row get it. The server
+            counts for as long as it runs: a second session's ``f1`` goes on where the first
+            one's ended, so such faults want a server of their own.
         fault: The fault.
     """
 
@@ -108,8 +111,12 @@ class RunFault:
         return self.run in names and self.request <= request < last
 
 
-def _known(names: Sequence[str] | dict[str, str]) -> str:
-    return f"Known are: {', '.join(names)}."
+def unknown(where: str, what: str, given: str, known: Iterable[str]) -> ConfigError:
+    """Return the error of a name that means nothing, with the nearest one and all that do."""
+    names = list(known)
+    near = difflib.get_close_matches(given, names, 1)
+    hint = f" Did you mean {near[0]!r}?" if near else ""
+    return ConfigError(f"{where}: unknown {what} {given!r}.{hint}", f"Known: {', '.join(names)}.")
 
 
 @dataclass(frozen=True)
@@ -319,6 +326,10 @@ def _shaped(kind: str, frame: Frame) -> list[Frame]:
     return [frame]
 
 
+STRANGER: Final[JsonDict] = {"type": "hologram", "scene": "none"}
+"""The block of a kind that no client knows; the server takes it back as it sent it."""
+
+
 def _strangers(due: float) -> list[Frame]:
     """Return events, blocks and deltas of a kind that no client knows; they take index 0."""
     return [
@@ -328,7 +339,7 @@ def _strangers(due: float) -> list[Frame]:
             {
                 "type": "content_block_start",
                 "index": 0,
-                "content_block": {"type": "hologram", "scene": "none"},
+                "content_block": STRANGER,
             },
         ),
         Frame(

@@ -22,12 +22,13 @@ class Entry:
     Times are milliseconds of the server's clock; None until they happen.
     """
 
-    def __init__(self, number: int, received_ms: int, headers: JsonDict, body: JsonDict) -> None:
+    def __init__(self, number: int, received_ms: int, headers: JsonDict) -> None:
         self.number = number
         """From 1, in order of arrival."""
         self.received_ms = received_ms
         self.headers = {key: text for key, text in headers.items() if key not in _HIDDEN}
-        self.body = body
+        self.body: JsonDict = {}
+        """Empty while it is not read, and when it is no JSON object."""
         self.role = ""
         self.handle = ""
         self.run_number = 0
@@ -81,10 +82,10 @@ class Journal:
         """The requests, oldest first."""
         return tuple(self._entries)
 
-    def open(self, received_ms: int, headers: JsonDict, body: JsonDict) -> Entry:
+    def open(self, received_ms: int, headers: JsonDict) -> Entry:
         """Begin an entry for a request."""
         self.requests += 1
-        entry = Entry(self.requests, received_ms, headers, body)
+        entry = Entry(self.requests, received_ms, headers)
         self._entries.append(entry)
         return entry
 

@@ -18,7 +18,7 @@ from typing import Any, Final, cast
 from forkdeck.errors import ConfigError
 from forkdeck.model.raw import JsonDict
 from forkdeck.providers.rehearsal import templating
-from forkdeck.providers.rehearsal.faults import Fault, RunFault
+from forkdeck.providers.rehearsal.faults import Fault, RunFault, unknown
 from forkdeck.providers.rehearsal.limits import NO_LIMITS, Limits
 from forkdeck.providers.rehearsal.reply import Call
 
@@ -121,6 +121,17 @@ def builtin(name: str) -> Scenario:
     return load(entry.read_text(encoding="utf-8"))
 
 
+def find(name_or_path: str) -> Scenario:
+    """Return the built-in scenario of that name, or else the one in that file.
+
+    Raises:
+        ConfigError: There is neither, or the file is no scenario.
+    """
+    if name_or_path in builtin_names():
+        return builtin(name_or_path)
+    return load(Path(name_or_path))
+
+
 def load(path_or_text: str | Path) -> Scenario:
     """Read a scenario from a file, or from TOML text (a string with a line break).
 
@@ -136,7 +147,8 @@ def load(path_or_text: str | Path) -> Scenario:
         except (OSError, UnicodeDecodeError) as wrong:
             why = getattr(wrong, "strerror", None) or wrong
             raise ConfigError(
-                f"The scenario {where} cannot be read: {why}.", "Give a TOML file in UTF-8."
+                f"The scenario {where} cannot be read: {why}.",
+                f"Give a TOML file in UTF-8, or a built-in one: {', '.join(builtin_names())}.",
             ) from wrong
     try:
         table = tomllib.loads(str(text))
@@ -250,7 +262,7 @@ def _round(fields: _Fields, defaults: Mapping[str, float | None]) -> Round:
         value = default if value is None else value
         if value is not None:
             times[key] = value
-    fault = fields.table.pop("fault", None)
+    fault = fields.take("fault", object, None)
     made = Round(
         text=fields.text("text"),
         thinking=fields.text("thinking"),
@@ -288,9 +300,11 @@ class _Fields:
     def __init__(self, table: JsonDict, where: str) -> None:
         self.table = dict(table)
         self.where = where
+        self._known: list[str] = []
 
     def take(self, key: str, kind: type | tuple[type, ...], default: Any) -> Any:
         """Take a field of a type."""
+        self._known.append(key)
         value = self.table.pop(key, default)
         if not isinstance(value, kind) and value is not default:
             raise ConfigError(f"{self.where}: {key} has the wrong type.")
@@ -328,4 +342,4 @@ class _Fields:
     def end(self) -> None:
         """Refuse what was not taken."""
         if self.table:
-            raise ConfigError(f"{self.where}: unknown field {sorted(self.table)[0]!r}.")
+            raise unknown(self.where, "field", sorted(self.table)[0], sorted(self._known))

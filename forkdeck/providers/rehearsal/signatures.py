@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from forkdeck.model.raw import JsonDict
+from forkdeck.providers.rehearsal.faults import STRANGER
 from forkdeck.providers.rehearsal.positions import blocks_of
 
 _KEY: Final = b"forkdeck rehearsal: catches mistakes, keeps no secret"
@@ -50,7 +51,9 @@ class Chain:
         self._first = True
 
     def add(self, role: str, block: JsonDict) -> None:
-        """Go past a block that is no thinking."""
+        """Go past a block that is no thinking; one that a fault put in was not there to sign."""
+        if block == STRANGER:
+            return
         self._before.update(_bytes([role, _bare(block)]))
 
     def sign(self, text: str) -> str:
