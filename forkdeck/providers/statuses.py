@@ -193,8 +193,7 @@ def _special(
         )
     if status in (400, 422) and _OWN_ANSWER.search(message):
         return BadRequest(
-            f"The endpoint does not take back the thinking of an earlier answer (HTTP {status})."
-            f"{said}",
+            f"The endpoint refused the thinking blocks of an earlier answer (HTTP {status}).{said}",
             "The last prompt is not the cause. Choose another model with /model, which leaves "
             "earlier thinking out, or start a new session.",
             **facts,

@@ -68,6 +68,10 @@ def test_help_starts_nothing(keyless: Program) -> None:
         (["replay", "a", "b"], "Got unexpected extra argument (b)"),
         (["rehearsal", "--port", "99999"], "--port 99999 is out of range."),
         (["rehearsal", "--scenario", "none.toml"], "none.toml cannot be read: No such file"),
+        (
+            ["rehearsal", "--scenario", "magic"],
+            "built-in one: bench, demo, investigator, supervise",
+        ),
         (["replay", "--plain"], "Which session?"),
         (["apply", "f1"], "'f1' names no fork's work."),
         ([], "ForkDeck's deck needs a terminal for input, output and errors."),

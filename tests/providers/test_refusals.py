@@ -8,6 +8,7 @@ import pytest
 
 from forkdeck import errors
 from forkdeck.model.stream import TextPart
+from forkdeck.providers.capabilities import refused
 from forkdeck.providers.client import AnthropicProvider
 from tests.providers.support import (
     KEY,
@@ -117,9 +118,10 @@ async def test_statuses(tmp_path, status, body, headers, kind):
 async def test_thinking_that_is_not_taken_back(tmp_path, said):
     """The cause is an earlier answer, and the remedy leaves its thinking out."""
     error = await failure(tmp_path, 400, {"error": {"message": said}})
-    assert "does not take back the thinking of an earlier answer (HTTP 400)" in error.what
+    assert "refused the thinking blocks of an earlier answer (HTTP 400)" in error.what
     assert said in error.what
     assert "/model" in error.remedy
+    assert refused(error, {"thinking": {"type": "adaptive"}, "messages": []}) == frozenset()
 
 
 async def test_a_word_on_thinking_alone_is_another_fault(tmp_path):
