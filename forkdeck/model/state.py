@@ -294,6 +294,7 @@ class Pace(msgspec.Struct, frozen=True):
     width: int
     most: int
     reason: str = ""
+    """Why it was halved last."""
 
 
 class QueuedPrompt(msgspec.Struct, frozen=True):

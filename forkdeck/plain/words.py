@@ -63,6 +63,7 @@ from forkdeck.model.state import DeckState
 from forkdeck.model.words import STATUS_OF
 from forkdeck.store.changes import answer_items
 from forkdeck.store.figures import plural
+from forkdeck.store.flags import pace_words
 from forkdeck.store.selectors import metrics
 from forkdeck.store.text import one_line
 
@@ -161,8 +162,8 @@ def _step(event: Event, state: DeckState) -> list[Line]:
             items = answer_items(event.message, event.at_ms)
             return [Line("SAYS", item.text, block=True) for item in items if item.kind == "text"]
         case PaceChanged():
-            why = f" ({event.reason})" if event.reason else ""
-            return [Line("NOTE", f"{event.width} of {event.most} requests at a time{why}")]
+            words = pace_words(state) or f"{event.width} requests at once again"
+            return [Line("NOTE", words)]
         case RequestDelayed():
             seconds = f" {event.wait_ms / 1000:.1f} s" if event.wait_ms else ""
             return [Line("WAIT", f"{event.reason}{seconds} {event.message}".rstrip())]

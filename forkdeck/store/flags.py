@@ -82,3 +82,14 @@ def context_words(state: DeckState) -> str:
     if share < NEAR_CONTEXT:
         return ""
     return f"context {percent(min(1.0, share))} full: /compact makes a summary of the older part"
+
+
+def pace_words(state: DeckState, *, short: bool = False) -> str:
+    """Say how many requests may be out while that is fewer than usual, and why; else empty."""
+    pace = state.pace
+    if pace is None or pace.width >= pace.most:
+        return ""
+    if short:
+        return f"{pace.width} of {pace.most} at once"
+    why = f", after a {one_line(pace.reason, 20)}" if pace.reason else ""
+    return f"{pace.width} of {pace.most} requests at once{why}"

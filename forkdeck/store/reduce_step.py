@@ -78,7 +78,10 @@ def reduce_step(state: DeckState, event: StepFamily) -> DeckState:
             state = with_run(state, replace(run, delay=delay, requested=False))
             return with_status(state, event.run, "WAIT")
         case PaceChanged():
-            return replace(state, pace=Pace(event.width, event.most, event.reason))
+            # Climbing back tells no reason: what halved it still holds.
+            before = "" if state.pace is None else state.pace.reason
+            pace = Pace(event.width, event.most, event.reason or before)
+            return replace(state, pace=pace)
         case StreamOpened():
             run = replace(run, requested=False, delay=None)
             return with_status(with_run(state, run), event.run, "RUN")

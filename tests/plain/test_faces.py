@@ -15,6 +15,7 @@ from forkdeck.model.events.session import NoticeRaised, SessionClosed, SessionRe
 from forkdeck.model.events.step import (
     CacheJudged,
     MessageFinished,
+    PaceChanged,
     RequestDelayed,
     StepCut,
     TextStreamed,
@@ -58,6 +59,19 @@ def test_no_fork_reads_more_than_there_was(read: int | None, words: str) -> None
         run="f1", verdict="HIT", read_tokens=read, expected_tokens=8054, first_step=True
     )
     assert printed(queued(), judged)[-1] == f"0:02 [f1 tests] CACHE {words}"
+
+
+def test_fewer_requests_at_once_are_told_until_all_is_well() -> None:
+    paces = [
+        PaceChanged(width=4, most=9, reason="429"),
+        PaceChanged(width=5, most=9),
+        PaceChanged(width=9, most=9),
+    ]
+    assert printed(*paces)[-3:] == [
+        "0:01 [parent] NOTE  4 of 9 requests at once, after a 429",
+        "0:02 [parent] NOTE  5 of 9 requests at once, after a 429",
+        "0:03 [parent] NOTE  9 requests at once again",
+    ]
 
 
 def test_a_refused_call_says_why() -> None:

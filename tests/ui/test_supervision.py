@@ -8,7 +8,8 @@ from msgspec.structs import replace
 
 from forkdeck.model.events.fork import ForkRecovered, ForkSteered
 from forkdeck.model.events.session import HeadRecorded, NoticeRaised
-from forkdeck.model.events.step import UsageReported
+from forkdeck.model.events.step import PaceChanged, UsageReported
+from forkdeck.model.events.tool import ApprovalAnswered
 from forkdeck.model.events.turn import HistoryCompacted
 from forkdeck.model.ids import PARENT
 from forkdeck.model.intents import AbortFork, CancelTool, CompactParent
@@ -239,6 +240,29 @@ async def test_notices_are_kept_and_can_be_read_again() -> None:
         assert "\x1b" not in shown
         await driver.keys("escape")
         assert driver.pilot.app.screen is driver.screen
+
+
+@pytest.mark.parametrize("count", [3, 8])
+async def test_requests_that_are_held_back_show_on_every_layout_and_under_notices(
+    count: int,
+) -> None:
+    async with driven(scenes.deck(count).events, size=(120, 40)) as driver:
+        for ask in driver.deck.state.asks:
+            answer = ApprovalAnswered(request=ask.event.request, run=ask.run, answer="deny")
+            driver.deck.apply(answer, urgent=True)
+        for width, told in ((4, True), (9, False)):
+            event = PaceChanged(width=width, most=9, reason="429" if told else "")
+            driver.deck.apply(event, urgent=True)
+            await driver.settle()
+            part = driver.screen.strip if count == 3 else driver.screen.body.board
+            assert ("4 of 9" in "\n".join(text_of(part)[:1])) is told
+            await driver.screen.act("notices")
+            await driver.settle()
+            screen = driver.pilot.app.screen
+            assert isinstance(screen, NoticesScreen)
+            words = "4 of 9 requests at once, after a 429"
+            assert (words in "\n".join(text_of(screen.sheet))) is told
+            await driver.keys("escape")
 
 
 async def test_the_palette_runs_a_command_without_arguments_at_once() -> None:

@@ -7,6 +7,7 @@ import pytest
 from textual.geometry import Offset
 from textual.selection import Selection
 
+from forkdeck.model.events.step import PaceChanged
 from forkdeck.model.ids import PARENT
 from forkdeck.model.ports import PlaybackFacts
 from forkdeck.model.state import DeckState
@@ -101,6 +102,25 @@ async def test_the_board_at_80_columns() -> None:
         assert lines[8] == (
             "  8  … QUE   lint-pass    waits for a place                  –    –      –    –"
         )
+
+
+@pytest.mark.parametrize(
+    ("width", "words"),
+    [
+        (80, " forks 8   by attention   4 of 9 requests at once, after a 429   places 4 of 4"),
+        (60, " forks 8   by attention     4 of 9 at once   places 4 of 4"),
+        (44, " forks 8   4 of 9 at once   places 4 of 4"),
+    ],
+)
+async def test_the_board_says_that_requests_are_held_back(width: int, words: str) -> None:
+    script = scenes.deck(8).add(PaceChanged(width=4, most=9, reason="429"))
+    board = Board()
+    async with OneHost(board).run_test(size=(width, 12)):
+        shown = (await show_board(board, script.state(), script.at_ms, "f2"))[0]
+        assert shown.split() == words.split()
+        script.add(PaceChanged(width=9, most=9))
+        shown = (await show_board(board, script.state(), script.at_ms, "f2"))[0]
+        assert "at once" not in shown
 
 
 async def test_columns_drop_in_order_as_the_board_narrows() -> None:
@@ -394,6 +414,10 @@ async def test_the_strip_says_trouble_before_all_else() -> None:
         assert text_of(strip)[0] == " × log  disk full: 14 events held"
         strip.update_state(scenes.empty().state(), 0)
         assert not strip.wanted
+        strip.paced = "4 of 9 requests at once"
+        strip.update_state(scenes.empty().state(), 0)
+        assert strip.wanted
+        assert text_of(strip)[0] == " 4 of 9 requests at once"
 
 
 @pytest.mark.parametrize(("width", "words"), [(120, "scripted, at list price"), (60, "simulated")])

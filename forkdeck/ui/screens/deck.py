@@ -18,6 +18,7 @@ from forkdeck.model.intents import NoteTyping, SettleFork
 from forkdeck.model.ports import Deck, Transport
 from forkdeck.model.state import DeckState
 from forkdeck.store import selectors
+from forkdeck.store.flags import pace_words
 from forkdeck.store.rows_cards import hides_some
 from forkdeck.ui import formats
 from forkdeck.ui.approvals import AnswerGuard
@@ -175,6 +176,7 @@ class DeckScreen(DeckKeys, DeckActs, DeckTalk):
         pane = self.pane
         card = pane is not None and pane.card_visible
         keys = ask is not None and not (card or self.in_prompt or self.replaying)
+        self.strip.paced = self._paced(state)
         self.strip.update_state(state, now_ms, keys=keys, ask=None if self.in_prompt else ask,
                                 typing=self.in_prompt,
                                 selected=None if self.replaying else self.view.selected,
@@ -189,6 +191,10 @@ class DeckScreen(DeckKeys, DeckActs, DeckTalk):
             if self.timeline.display:
                 self._draw_timeline(state, transport)
         self._draw_footer()
+
+    def _paced(self, state: DeckState) -> str:
+        """Say that requests are held back, unless the board's head says it already."""
+        return "" if self.plan is not None and self.plan.board else pace_words(state)
 
     def _draw_timeline(self, state: DeckState, transport: Transport) -> None:
         facts = transport.facts

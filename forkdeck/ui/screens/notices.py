@@ -9,6 +9,7 @@ from forkdeck.model.ports import Deck
 from forkdeck.model.state import DeckState
 from forkdeck.store.cells import fit
 from forkdeck.store.figures import clock, plural
+from forkdeck.store.flags import pace_words
 from forkdeck.ui.bindings import Keys, Zone, footer_keys
 from forkdeck.ui.lines import BLANK, Row, Span, line, wrapped
 from forkdeck.ui.screens.page import Page
@@ -24,6 +25,9 @@ def notice_rows(state: DeckState, width: int) -> list[Row]:
              width=width, margin=1, fill="panel"),
         BLANK,
     ]  # fmt: skip
+    if words := pace_words(state):
+        now: list[Span] = [("muted", "      now  "), ("warn-strong", fit("!", 7)), ("text", words)]
+        rows += [line(now, width=width), BLANK]
     for notice in reversed(state.notices):
         style, mark = _MARKS[notice.severity]
         lead: list[Span] = [("muted", f"  {clock(notice.at_ms):>7}  "), (style, fit(mark, 7))]

@@ -13,7 +13,7 @@ from forkdeck.model.state import DeckState, RunState
 from forkdeck.store import selectors
 from forkdeck.store.cells import cell_width, cut_end, fit
 from forkdeck.store.figures import plural
-from forkdeck.store.flags import flags_of, reason_words, slow_words
+from forkdeck.store.flags import flags_of, pace_words, reason_words, slow_words
 from forkdeck.store.rows_live import delay_words
 from forkdeck.store.rows_text import clean_line
 from forkdeck.ui.widgets.line_widget import LineWidget, Spans, badge_spans, between, width_of
@@ -185,13 +185,20 @@ def head_spans(
     """Return the board's head: how many forks, in what order, how many above, and the places."""
     width = widget.size.width
     left: Spans = [("text", " "), ("strong", "forks"), ("muted", f" {len(order)}")]
-    if len(order) > 1 and width >= 40:
-        left.append(("muted", f"   {sort}"))
-    if above:
-        left.append(("muted", f"   {above} above"))
     taken = places(state)
     right: Spans = [("muted", "places "), ("text", taken)] if taken else []
-    return between(left, right, width)
+    ordered: Spans = [("muted", f"   {sort}")] if len(order) > 1 and width >= 40 else []
+    if above:
+        ordered.append(("muted", f"   {above} above"))
+    if words := pace_words(state):
+        gap: Spans = [("text", "   ")] if right else []
+        whole = [("warn", words), *gap, *right]
+        fits = width_of([*left, *ordered, *whole]) + 2 <= width
+        right = whole if fits else [("warn", pace_words(state, short=True)), *gap, *right]
+        # What holds the rows back is worth more than what orders them.
+        if width_of([*left, *ordered, *right]) + 2 > width:
+            ordered = []
+    return between([*left, *ordered], right, width)
 
 
 def heat_lines(

@@ -185,6 +185,8 @@ class AskStrip(StatusLine):
         self._message: tuple[str, Severity] | None = None
         self._trouble = ""
         self._selected: str | None = ""
+        self.paced = ""
+        """That requests are held back, where no board says it; shown while nothing else waits."""
         self.shows_whole = ""
         """The request whose whole argument stands here beside its answer keys, or empty."""
 
@@ -250,14 +252,15 @@ class AskStrip(StatusLine):
             self.show_spans(between(*(self._standing(state) or ([], [])), width), "warn")
 
     def _standing(self, state: DeckState) -> tuple[Spans, Spans] | None:
-        """Return what stands here while nobody asks: a full context, slow forks; or None."""
+        """Return what stands here while nobody asks: a full context, slow forks, pace; or None."""
         if words := context_words(state):
             return [("text", " "), ("warn-strong", "!"), ("text", f" {words}")], []
         slow = [
             fork for name, fork in state.forks.items() if selectors.badge(state, name) == "SLOW"
         ]
         if not slow:
-            return None
+            held: Spans = [("text", " "), ("warn", self.paced)]
+            return (held, []) if self.paced else None
         first = min(slow, key=lambda fork: fork.slow.since_ms if fork.slow else 0)
         left: Spans = [
             ("text", " "), ("warn-strong", f"{self.badge('SLOW').glyph} {len(slow)} slow"),
