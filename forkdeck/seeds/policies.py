@@ -201,7 +201,7 @@ def _locate(history: Sequence[HistoryEntry], call: str) -> int:
     if len(found) == 1:
         return found[0]
     if not found:
-        raise SeedRefused(f"seed: call {call} is not in the conversation; nothing was started.")
+        raise SeedRefused(f"seed: call {call} is not in the conversation.")
     raise SeedRefused(f"seed: call {call} stands {len(found)} times in the conversation.")
 
 

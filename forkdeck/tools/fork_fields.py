@@ -38,7 +38,7 @@ class Fields:
     def refuse(self, name: str, why: str, remedy: str = "") -> AdmissionRefused:
         """Return the refusal of a field."""
         field = f"{self._where}{name}".rstrip(".") or "the arguments"
-        return AdmissionRefused(f"{self._tool}: {field} {why}. Nothing was started.", remedy)
+        return AdmissionRefused(f"{self._tool}: {field} {why}.", remedy)
 
     def take(self, name: str, *aliases: str) -> Any:
         """Return a field's value under any of its names, or None; it counts as known now.

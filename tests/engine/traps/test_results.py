@@ -104,7 +104,8 @@ async def test_t65_a_wrong_call_starts_nothing(rig: Rig, arguments: Any, words: 
     result = rig.results()[0]
     assert result["is_error"] is True
     assert words in result["content"]
-    assert "Nothing was started." in result["content"]
+    assert result["content"].startswith("Nothing was started. ")
+    assert result["content"].count("Nothing was started") == 1
     assert rig.state.forks == {}
 
 
