@@ -145,7 +145,7 @@ class Compactor:
 
     async def _summary(self) -> str:
         run = self._run
-        plan = self._purse.plan(run)
+        plan = await self._purse.plan(run)
         try:
             answer = await self._asker.ask(run, min(plan.max_tokens, SUMMARY_TOKENS))
         finally:

@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from forkdeck.engine.limit_words import raise_it
 from forkdeck.engine.repair import interrupted_results
 from forkdeck.engine.run import Slot, text_block
 from forkdeck.engine.run_loop import PAUSED
@@ -29,12 +30,16 @@ if TYPE_CHECKING:
     from forkdeck.engine.parts import EngineParts
     from forkdeck.engine.run import Run
     from forkdeck.engine.run_loop import LoopEnd, RunLoop
+    from forkdeck.engine.time_watch import TimeWatch
     from forkdeck.model.state import HistoryEntry
 
 Source: TypeAlias = Literal["prompt", "wake", "resend", "compact"]
 """Why a turn begins."""
 
 MAKE_ROOM = "Make room with /compact, then send it again with r; or start anew with /clear."
+
+MAKE_ROOM_ALONE = "Start it in a new session."
+"""The same where nobody is attached."""
 
 
 class Conversation:
@@ -45,6 +50,7 @@ class Conversation:
         durable: The hub with joined syncs.
         loop: Drives conversations.
         purse: Knows whether the session's budget is spent.
+        clock: Ends a turn at the session's time limit.
         run: The parent.
         waiting: Gives the batches whose calls wait for them.
         compactor: Shortens the conversation.
@@ -56,6 +62,7 @@ class Conversation:
         durable: Durable,
         loop: RunLoop,
         purse: Purse,
+        clock: TimeWatch,
         run: Run,
         waiting: Callable[[], Sequence[str]],
         compactor: Compactor,
@@ -65,6 +72,8 @@ class Conversation:
         self._durable = durable
         self._loop = loop
         self._purse = purse
+        self._clock = clock
+        self._expired = ""
         self._waiting = waiting
         self._compactor = compactor
         self._turn: asyncio.Task[None] | None = None
@@ -169,6 +178,9 @@ class Conversation:
         self._hub.append(TurnStarted(turn=number, source=source))
         task = asyncio.create_task(self._run_turn(number, source, text), name=f"turn {number}")
         self._turn = task
+        self._expired = self.run.stop = ""
+        watch = asyncio.create_task(self._watch_time(task), name=f"time of turn {number}")
+        task.add_done_callback(lambda _: watch.cancel())
         task.add_done_callback(lambda done: self._turn_done(done, number, text))
 
     def _turn_done(self, task: asyncio.Task[None], number: int, text: str) -> None:
@@ -195,6 +207,12 @@ class Conversation:
                 blocks.extend(first_blocks(self._parts, self._parts.offered))
             event = self.run.user_message("prompt", [*blocks, text_block(text)], text=text)
             self.run.take(event, self._hub)
+        if self._expired:
+            remedy = raise_it("session", "time", attached=self._parts.attached)
+            self._hub.append(
+                TurnEnded(turn=number, outcome="failed", reason=self._expired, remedy=remedy)
+            )
+            return
         self._hub.append(TurnEnded(turn=number, outcome="interrupted", reason="interrupted"))
 
     def _next(self) -> None:
@@ -217,16 +235,28 @@ class Conversation:
                 await self._add_input(source, text)
                 self._end(number, await self._drive())
         except ContextTooLong as error:
-            self._fail(number, error, MAKE_ROOM)
+            self._fail(number, error, MAKE_ROOM if self._parts.attached else MAKE_ROOM_ALONE)
         except AuthFailed as error:
-            self._fail(number, error, error.remedy or "Set a key, then resend with r.")
+            self._fail(number, error, error.remedy or self._again("Set a key, then "))
         except ForkDeckError as error:
-            self._fail(number, error, error.remedy or "Resend with r.")
+            self._fail(number, error, error.remedy or self._again())
         except Exception as error:  # noqa: BLE001 - the door of every run task
             inside = ForkDeckError(f"An error inside ForkDeck: {type(error).__name__}: {error}")
-            self._fail(number, inside, "Resend with r; the session log holds everything.")
+            self._fail(number, inside, f"{self._again()} The session log holds everything.")
         self._watch_context()
         await self._durable.sync()
+
+    def _again(self, first: str = "") -> str:
+        """Return how to send a turn again: a key needs someone who presses it."""
+        way = "resend with r." if self._parts.attached else "run it again."
+        return first + way if first else way.capitalize()
+
+    async def _watch_time(self, turn: asyncio.Task[None]) -> None:
+        """End a turn at the session's time limit; forks it waits for end by their own clocks."""
+        over = await self._clock.until_over(self.run)
+        if over and not self._waiting():
+            self._expired = over
+            turn.cancel()
 
     async def _drive(self) -> LoopEnd:
         """Drive the run to its end, compacting it between two steps when that is due."""

@@ -24,6 +24,7 @@ from forkdeck.engine.forking import Forking
 from forkdeck.engine.heads import Heads
 from forkdeck.engine.launches import Launches
 from forkdeck.engine.limits import Limits, Purse
+from forkdeck.engine.marks import Marks
 from forkdeck.engine.parts import EngineParts
 from forkdeck.engine.places import Places, leases
 from forkdeck.engine.profiles import Profiles
@@ -37,6 +38,7 @@ from forkdeck.engine.shell import Shell
 from forkdeck.engine.stalls import Stalls
 from forkdeck.engine.step import Asker
 from forkdeck.engine.supervisor import Supervisor
+from forkdeck.engine.time_watch import TimeWatch
 from forkdeck.engine.work import Work
 from forkdeck.errors import ForkDeckError
 from forkdeck.model.events.fork import ForkSettled
@@ -94,8 +96,10 @@ class LiveDeck:
         self._approvals = Approvals(parts)
         self._dispatcher = Dispatcher(parts, self._durable, self._approvals)
         asker = Asker(parts, self._durable)
-        purse = Purse(parts.hub, parts.prices, parts.settings)
-        loop = RunLoop(parts, self._durable, asker, self._dispatcher, purse)
+        purse = Purse(parts)
+        marks = Marks(parts.hub, purse)
+        clock = TimeWatch(parts.clock, purse, marks)
+        loop = RunLoop(parts, self._durable, asker, self._dispatcher, purse, marks)
         profiles = Profiles(parts)
         self._places = Places(
             parts.places and leases(parts.places, parts.opened.cwd),
@@ -107,7 +111,7 @@ class LiveDeck:
             parts,
             places=self._places,
             runner=ForkRunner(
-                parts, self._durable, loop, ForkStarter(parts, heads, self._marks_of)
+                parts, self._durable, loop, ForkStarter(parts, heads, self._marks_of), clock
             ),
             purse=purse,
             reaper=self._reaper,
@@ -129,6 +133,7 @@ class LiveDeck:
             self._durable,
             loop,
             purse,
+            clock,
             run,
             lambda: self._launches.waiting,
             Compactor(parts, self._durable, asker, purse, heads, run),

@@ -113,7 +113,10 @@ class Dispatcher:
         try:
             for kind, group in grouped(calls):
                 await self._durable.ready()
-                if kind == "forks":
+                if run.stop:
+                    # The clock ended what ran; what stands behind it must not begin.
+                    results.update(self._too_late(run, group))
+                elif kind == "forks":
                     results.update(await self._launch(run, group))
                 else:
                     await self._together(run, group, results)
@@ -128,6 +131,11 @@ class Dispatcher:
             self._ended(run, call, ToolResult(content=why, status="denied"))
             for call in map(parse, blocks)
         ]
+
+    def _too_late(self, run: Run, group: Sequence[Call]) -> dict[str, JsonDict]:
+        """Answer calls that come after a time limit."""
+        late = ToolResult(content=f"Not run: the {run.stop} limit is reached.", status="denied")
+        return {call.id: self._ended(run, call, late) for call in group}
 
     async def _together(
         self, run: Run, group: Sequence[Call], results: dict[str, JsonDict]

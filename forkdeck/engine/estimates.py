@@ -14,7 +14,7 @@ from statistics import mean
 from typing import TYPE_CHECKING
 
 from forkdeck.engine.frozen import prefix_is_warm
-from forkdeck.engine.limits import DIRECTIVE_TOKENS
+from forkdeck.engine.step_price import DIRECTIVE_TOKENS
 
 if TYPE_CHECKING:
     from forkdeck.engine.plans import ForkPlan

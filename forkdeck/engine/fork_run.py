@@ -34,11 +34,7 @@ if TYPE_CHECKING:
     from forkdeck.engine.plans import Fork
     from forkdeck.engine.run import Run
     from forkdeck.engine.run_loop import LoopEnd, RunLoop
-
-LONGEST_GRACE_S = 60.0
-"""How long a step that runs at the time limit may still take, at most."""
-
-GRACE_SHARE = 0.25
+    from forkdeck.engine.time_watch import TimeWatch
 
 
 @dataclass(frozen=True)
@@ -60,16 +56,23 @@ class ForkRunner:
         durable: The hub with joined syncs.
         loop: Drives conversations.
         starter: Makes a fork's conversation and worktree.
+        clock: Ends what runs at its time limit.
     """
 
     def __init__(
-        self, parts: EngineParts, durable: Durable, loop: RunLoop, starter: ForkStarter
+        self,
+        parts: EngineParts,
+        durable: Durable,
+        loop: RunLoop,
+        starter: ForkStarter,
+        clock: TimeWatch,
     ) -> None:
         self._parts = parts
         self._hub = parts.hub
         self._durable = durable
         self._loop = loop
         self._starter = starter
+        self._clock = clock
         self._guard = TreeGuard(parts)
 
     async def run(self, fork: Fork) -> None:
@@ -186,7 +189,7 @@ class ForkRunner:
     def _aborted(self, fork: Fork) -> Ending:
         text = self._partial(fork)
         if fork.expired:
-            return Ending("partial", "time", text)
+            return Ending("partial", fork.expired, text)
         return Ending("aborted", fork.stopped or "stopped", text)
 
     def _partial(self, fork: Fork) -> str:
@@ -198,16 +201,10 @@ class ForkRunner:
         return "\n\n".join([*last, *([run.partial] if run.partial.strip() else [])])
 
     async def _watch_time(self, fork: Fork, run: Run) -> None:
-        """At the time limit end the current tool, after a grace the whole run."""
-        limit = run.limits.timeout_s
-        if limit is None:
-            return
-        await self._parts.clock.sleep(limit)
-        run.stop = run.stop or "time"
-        run.cancel_calls("the fork's time limit is reached")
-        await self._parts.clock.sleep(min(LONGEST_GRACE_S, limit * GRACE_SHARE))
-        fork.expired = True
-        if fork.work is not None:
+        """At a time limit end the current tool, after a grace the whole run."""
+        over = await self._clock.until_over(run)
+        if over and fork.work is not None:
+            fork.expired = over
             fork.work.cancel()
 
     def _held(self, handle: str) -> Callable[[str, int], None]:

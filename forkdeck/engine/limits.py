@@ -1,67 +1,63 @@
 """The purse: whether a run's next step may be done, what it may cost, and whether it is the last.
 
-The run loop asks before every step. Money and tokens that a running request may still use are
-set aside, and so is what every living fork needs for its last step, which only reports: eight
-forks cannot each spend the same last dollar.
+The run loop asks before every step. What a running request may still use is set aside, and so is
+what every living fork needs for its last step, which only reports. The rest of a shared budget is
+divided: no step takes what the others need to go on, and one that finds too little because
+others' steps hold it waits until they have given back what they did not use.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
+from forkdeck.engine.limit_words import (
+    PRICE_REMEDY,
+    LimitReached,
+    dollars,
+    reached,
+    spent,
+    too_dear,
+    unpriced,
+)
 from forkdeck.engine.scopes import (
     NO_LIMITS,
     Limits,
     Scope,
+    TimeLeft,
     batch_limits,
     counted_tokens,
     scopes_of,
     session_scope,
 )
-from forkdeck.errors import AdmissionRefused, ForkDeckError
+from forkdeck.engine.step_price import (
+    HELD_TOKENS,
+    REPORT_TOKENS,
+    Price,
+    answer_tokens,
+    first_usd,
+    new_tokens,
+    prompt_usd,
+    report_usd,
+)
+from forkdeck.errors import AdmissionRefused
+from forkdeck.model.events.step import RequestDelayed
 
 if TYPE_CHECKING:
-    from forkdeck.config.settings import Settings
+    from forkdeck.engine.parts import EngineParts
     from forkdeck.engine.plans import BatchPlan, ForkPlan
     from forkdeck.engine.run import Run
-    from forkdeck.model.ports import PriceBook
-    from forkdeck.store.hub import Hub
 
-__all__ = ["NO_LIMITS", "LimitReached", "Limits", "Neared", "Purse", "StepPlan", "counted_tokens"]
+__all__ = ["NO_LIMITS", "LimitReached", "Limits", "Purse", "StepPlan", "counted_tokens"]
 
 SMALLEST_ANSWER_TOKENS = 256
 """A step whose answer could not even have this many tokens is not started."""
 
-REPORT_TOKENS = 2_000
-"""Answer tokens kept in reserve for the last step, which only reports."""
-
-DIRECTIVE_TOKENS = 600
-"""Rough size of what a fork's first request adds to its seed."""
-
-SOFT_MARK = Decimal("0.8")
-"""Share of a limit at which the run and the person are told."""
-
-PRICE_REMEDY = 'give the price as [prices."MODEL"] in config.toml and start forkdeck again.'
-"""What to do about a budget without a price."""
-
-_CENT = Decimal("0.01")
-
-
-class LimitReached(ForkDeckError):
-    """A step that must not be started. Raised by `Purse.plan`, caught by the run loop.
-
-    Args:
-        limit: Name of the limit, such as ``turns``.
-        what: What happened.
-        remedy: What to do.
-    """
-
-    def __init__(self, limit: str, what: str, remedy: str = "") -> None:
-        super().__init__(what, remedy)
-        self.limit = limit
+USUAL_ANSWER_TOKENS = 8_000
+"""A share of a budget is not cut below this: most answers are shorter."""
 
 
 @dataclass(frozen=True)
@@ -80,43 +76,68 @@ class StepPlan:
 
 
 @dataclass(frozen=True)
-class Neared:
-    """A limit of which 80 % is used.
+class _Aside:
+    """What is set aside for one run: money, and tokens as budgets count them."""
+
+    usd: Decimal = Decimal(0)
+    tokens: int = 0
+
+    def plus(self, usd: Decimal, tokens: int) -> _Aside:
+        """Return it with more set aside."""
+        return _Aside(self.usd + usd, self.tokens + tokens)
+
+
+@dataclass(frozen=True)
+class _Room:
+    """What one budget leaves for the next answer.
 
     Attributes:
-        limit: Its name.
-        words: The limit in words.
-        share: The used part, 0 to 1.
-        session: It is one of the whole session.
+        scope: Whose budget it is.
+        limit: ``budget`` or ``tokens``.
+        left: Answer tokens it can take, with nothing kept for a report.
+        report: Answer tokens that must stay for the run's own report.
+        out: Answer tokens that running steps of others hold, beyond what they keep for reports.
+        sharers: Runs that live on it, the asking one included.
+        busy: Whether steps of others run, which will give back what they do not use.
     """
 
+    scope: Scope
     limit: str
-    words: str
-    share: float
-    session: bool
+    left: int
+    report: int
+    out: int
+    sharers: int
+    busy: bool
+
+    def share(self, wanted: int) -> int:
+        """Return how much of it one step may take: an equal part of all that is not used."""
+        free = self.left - self.report
+        part = (free + self.out) // self.sharers
+        return min(wanted, free, max(part, USUAL_ANSWER_TOKENS))
 
 
 class Purse:
     """Turns, time, tokens and money of runs, batches and the session.
 
     Args:
-        hub: Where what is used stands.
-        prices: Prices per token.
-        settings: The limits of batches and of the session.
+        parts: The deck's parts: what is used, prices, the limits of batches and of the session.
     """
 
-    def __init__(self, hub: Hub, prices: PriceBook, settings: Settings) -> None:
-        self._hub = hub
-        self._prices = prices
-        self._settings = settings
-        self._reserved: dict[str, tuple[Decimal, int]] = {}
-        self._held: dict[str, Decimal] = {}
-        self._neared: set[str] = set()
+    def __init__(self, parts: EngineParts) -> None:
+        self._hub = parts.hub
+        self._prices = parts.prices
+        self._settings = parts.settings
+        self._attached = parts.attached
+        self._reserved: dict[str, _Aside] = {}
+        self._held: dict[str, _Aside] = {}
+        self._changed = asyncio.Event()
 
     # --- steps ----------------------------------------------------------------------------
 
-    def plan(self, run: Run, last: str = "") -> StepPlan:
+    async def plan(self, run: Run, last: str = "") -> StepPlan:
         """Say how the next step of `run` may be done, and set its cost aside.
+
+        Waits while the steps of other runs hold what it needs of a shared budget.
 
         Args:
             run: The run; its messages already hold what will be sent.
@@ -125,49 +146,35 @@ class Purse:
         Raises:
             LimitReached: Not even a short report may be written any more.
         """
-        scopes = self._scopes(run)
-        last = last or run.stop or self._reached(run, scopes)
-        wanted = REPORT_TOKENS if last else run.facts.max_output_tokens
-        if not last:
-            last, wanted = self._within_tokens(run, scopes, wanted)
-        price = self._prices.per_token_usd(run.head.model)
-        left, narrow = self._left(run, scopes)
-        if price is None and narrow is not None:
-            raise _unpriced(narrow, run.head.model)
-        if price is None or left is None or narrow is None:
-            self._reserved[run.run] = (Decimal(0), wanted)
-            return StepPlan(wanted, last)
-        prompt = self._prompt_usd(run, price)
-        payable = int((left - prompt) / price[3]) if price[3] else wanted
-        reserve = 0 if run.is_parent or last else REPORT_TOKENS
-        if payable - reserve < SMALLEST_ANSWER_TOKENS and not last and not run.is_parent:
-            last, wanted, reserve = narrow.named("budget"), REPORT_TOKENS, 0
-        if payable < SMALLEST_ANSWER_TOKENS:
-            raise _broke(narrow)
-        tokens = max(SMALLEST_ANSWER_TOKENS, min(wanted, payable - reserve))
-        cost = prompt + price[3] * tokens
-        self._reserved[run.run] = (cost, tokens)
-        return StepPlan(tokens, last, cost)
+        told = False
+        while (plan := self._plan(run, last)) is None:
+            if not told:
+                self._hub.append(RequestDelayed(run=run.run, reason="budget", wait_ms=0))
+                told = True
+            await self._changed.wait()
+        return plan
 
     def release(self, run: str) -> None:
         """Give back what a step set aside; what it really used stands in the state."""
-        self._reserved.pop(run, None)
+        if self._reserved.pop(run, None) is not None:
+            self.look_again()
 
-    def neared(self, run: Run) -> list[Neared]:
-        """Return the limits of which `run` or the session used 80 % since it was asked last."""
-        found: list[Neared] = []
-        for scope in self._scopes(run):
-            known = self._neared if scope.kind == "session" else run.neared
-            for limit, words, share in scope.shares():
-                if share >= SOFT_MARK and words not in known:
-                    known.add(words)
-                    whole = scope.kind == "session"
-                    found.append(Neared(limit, words, min(1.0, float(share)), whole))
-        return found
+    def look_again(self) -> None:
+        """Let those that wait for their share ask again: something has changed."""
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+    def scopes(self, run: Run) -> list[Scope]:
+        """Return what counts for the next step of `run`, the narrowest first."""
+        return scopes_of(run, self._hub.state, self._settings, self._hub.now_ms())
+
+    def times(self, run: Run) -> list[TimeLeft]:
+        """Return what is left of each time limit of `run`."""
+        return [left for scope in self.scopes(run) if (left := scope.time()) is not None]
 
     def session_exhausted(self) -> bool:
         """Whether the session's limits let no turn begin."""
-        scope = session_scope(self._hub.state, self._settings, self._hub.now_ms())
+        scope = self._session()
         budget = scope.limits.budget_usd
         return bool(scope.reached()) or (budget is not None and scope.usd >= budget)
 
@@ -181,27 +188,36 @@ class Purse:
                 is unknown; nothing is set aside.
         """
         plans = [plan for batch in batches for plan in batch.plans]
-        needs = {plan.handle: self._need(plan) for plan in plans}
-        limit = batch_limits(self._settings).budget_usd
-        self._check_priced(plans, needs, limit)
+        if not plans:
+            return
+        needs: dict[str, Decimal | None] = {}
+        for plan in plans:
+            price = self._prices.per_token_usd(plan.head.model)
+            needs[plan.handle] = None if price is None else first_usd(plan, price)
+        limits = batch_limits(self._settings)
+        self._check_priced(plans, needs, limits.budget_usd)
         for batch in batches:
-            need = _total(needs[plan.handle] for plan in batch.plans)
-            if limit is not None and need > limit:
-                raise _too_dear(len(batch.plans), need, limit, "of a batch")
-        budget = self._hub.state.session.budget_usd
-        if budget is not None and needs:
-            scope = session_scope(self._hub.state, self._settings, self._hub.now_ms())
-            left = budget - scope.usd - self._aside("", scope)
-            if _total(needs.values()) > left:
-                raise _too_dear(len(needs), _total(needs.values()), left, "left in this session")
-        self._held.update({handle: need for handle, need in needs.items() if need is not None})
+            usd = _total(needs[plan.handle] for plan in batch.plans)
+            _check("batch", len(batch.plans), usd, limits.budget_usd, limits.budget_tokens)
+        scope = self._session()
+        aside, _ = self._aside("", scope)
+        usd, tokens = scope.limits.budget_usd, scope.limits.budget_tokens
+        usd_left = None if usd is None else usd - scope.usd - aside.usd
+        tokens_left = None if tokens is None else tokens - scope.tokens - aside.tokens
+        _check("session", len(plans), _total(needs.values()), usd_left, tokens_left)
+        for handle, need in needs.items():
+            self._held[handle] = _Aside(need or Decimal(0), HELD_TOKENS)
 
     def settled(self, handle: str) -> None:
         """Give back what was held for a fork that is over."""
         self._held.pop(handle, None)
         self._reserved.pop(handle, None)
+        self.look_again()
 
     # --- inside ---------------------------------------------------------------------------
+
+    def _session(self) -> Scope:
+        return session_scope(self._hub.state, self._settings, self._hub.now_ms())
 
     def _check_priced(
         self,
@@ -218,8 +234,55 @@ class Purse:
                     "Leave the budget out, or ask the person to " + PRICE_REMEDY,
                 )
 
-    def _scopes(self, run: Run) -> list[Scope]:
-        return scopes_of(run, self._hub.state, self._settings, self._hub.now_ms())
+    def _plan(self, run: Run, last: str) -> StepPlan | None:
+        """Return the plan of a step, or None while others hold what it needs."""
+        scopes = self.scopes(run)
+        last = last or self._reached(run, scopes)
+        price = self._prices.per_token_usd(run.head.model)
+        rooms = self._rooms(run, scopes, price)
+        wanted = run.facts.max_output_tokens
+        if not last:
+            usual = min(wanted, USUAL_ANSWER_TOKENS)
+            if any(room.busy and room.left - room.report < usual for room in rooms):
+                return None
+            last = self._narrow(run, rooms)
+        if last:
+            wanted = REPORT_TOKENS
+            # A fork's own budget of tokens always has its last step: nobody shares it.
+            rooms = [room for room in rooms if (room.scope.kind, room.limit) != ("run", "tokens")]
+            for room in rooms:
+                if room.left < SMALLEST_ANSWER_TOKENS:
+                    if room.busy:
+                        return None
+                    raise spent(room.scope, room.limit, attached=self._attached)
+        bounds = [room.left if last else room.share(wanted) for room in rooms]
+        tokens = max(SMALLEST_ANSWER_TOKENS, min([wanted, *bounds]))
+        return self._set_aside(run, price, tokens, last)
+
+    def _narrow(self, run: Run, rooms: Sequence[_Room]) -> str:
+        """Return the budget that leaves a fork nothing but its report, or nothing.
+
+        Raises:
+            LimitReached: It leaves the parent nothing.
+        """
+        for room in rooms:
+            if room.left - room.report < SMALLEST_ANSWER_TOKENS:
+                if run.is_parent:
+                    raise spent(room.scope, room.limit, attached=self._attached)
+                return room.scope.named(room.limit)
+        return ""
+
+    def _set_aside(self, run: Run, price: Price | None, tokens: int, last: str) -> StepPlan:
+        """Set a step's cost aside, with what the fork needs to report after it."""
+        cost = None if price is None else prompt_usd(run, price) + price[3] * tokens
+        usd, after = cost or Decimal(0), 0
+        if not run.is_parent:
+            report = Decimal(0) if price is None else report_usd(run, price)
+            self._held[run.run] = _Aside(report, HELD_TOKENS)
+            if not last:
+                usd, after = usd + report, REPORT_TOKENS
+        self._reserved[run.run] = _Aside(usd, new_tokens(run) + tokens + after)
+        return StepPlan(tokens, last, cost)
 
     def _reached(self, run: Run, scopes: Sequence[Scope]) -> str:
         """Return the limit that makes the next step the last one.
@@ -232,111 +295,80 @@ class Purse:
             if not limit:
                 continue
             if scope.kind != "run" and (run.is_parent or not run.steps):
-                what = f"The {limit} limit is reached; no other step is started."
-                remedy = "Raise it in the settings." if scope.kind == "session" else ""
-                raise LimitReached(limit, what, remedy)
-            return limit
+                make = spent if limit == "tokens" else reached
+                raise make(scope, limit, attached=self._attached)
+            return scope.named(limit)
         return ""
 
-    def _within_tokens(self, run: Run, scopes: Sequence[Scope], wanted: int) -> tuple[str, int]:
-        """Lower an answer's bound to what the token budgets leave."""
-        for scope in scopes:
-            budget = scope.limits.budget_tokens
-            if budget is None:
-                continue
-            others = sum(
-                tokens for name, (_, tokens) in self._reserved.items()
-                if name != run.run and scope.counts(name)
-            )  # fmt: skip
-            left = budget - scope.tokens - others - _new_tokens(run)
-            reserve = 0 if run.is_parent else min(REPORT_TOKENS, budget // 4)
-            if left - reserve < SMALLEST_ANSWER_TOKENS:
-                if run.is_parent:
-                    limit = scope.named("tokens")
-                    what = f"The {limit} limit of {budget:,} cannot take another step."
-                    raise LimitReached(limit, what, "Raise it in the settings.")
-                return scope.named("tokens"), REPORT_TOKENS
-            wanted = min(wanted, left - reserve)
-        return "", wanted
+    def _rooms(self, run: Run, scopes: Sequence[Scope], price: Price | None) -> list[_Room]:
+        """Return what each budget leaves for the next answer.
 
-    def _left(self, run: Run, scopes: Sequence[Scope]) -> tuple[Decimal | None, Scope | None]:
-        """Return the money this run may still spend and whose limit that is; None without one."""
-        left: Decimal | None = None
-        narrow: Scope | None = None
+        Raises:
+            LimitReached: A budget of money cannot be kept, because there is no price.
+        """
+        rooms: list[_Room] = []
         for scope in scopes:
-            budget = scope.limits.budget_usd
-            if budget is None:
+            aside, out = self._aside(run.run, scope)
+            living = self._living(scope) | {run.run}
+            sharers = len(living) + (scope.kind == "session" and not run.is_parent)
+            busy = any(name != run.run and scope.counts(name) for name in self._reserved)
+            tokens, usd = scope.limits.budget_tokens, scope.limits.budget_usd
+            if tokens is not None:
+                left = tokens - scope.tokens - aside.tokens - new_tokens(run)
+                report = 0 if run.is_parent else min(REPORT_TOKENS, tokens // 4)
+                rooms.append(_Room(scope, "tokens", left, report, out.tokens, sharers, busy))
+            if usd is None:
                 continue
-            here = budget - scope.usd - self._aside(run.run, scope)
-            if left is None or here < left:
-                left, narrow = here, scope
-        return left, narrow
+            if price is None:
+                raise unpriced(scope, run.head.model, attached=self._attached)
+            left_usd = usd - scope.usd - aside.usd - prompt_usd(run, price)
+            most = run.facts.max_output_tokens
+            left = answer_tokens(left_usd, price, most)
+            report = 0 if run.is_parent else answer_tokens(report_usd(run, price), price, 0)
+            held = answer_tokens(out.usd, price, 0)
+            rooms.append(_Room(scope, "budget", left, report, held, sharers, busy))
+        return rooms
 
-    def _aside(self, run: str, scope: Scope) -> Decimal:
-        """Return what is set aside within `scope` for runs other than `run`."""
-        total = Decimal(0)
+    def _living(self, scope: Scope) -> frozenset[str]:
+        """Return the forks of a scope that are not over."""
+        forks = self._hub.state.forks
+        return frozenset(
+            name for name, fork in forks.items() if not fork.settled and scope.counts(name)
+        )
+
+    def _aside(self, run: str, scope: Scope) -> tuple[_Aside, _Aside]:
+        """Return what is set aside within `scope` for runs other than `run`, and its passing part.
+
+        That part stands for running steps; the rest is kept for reports.
+        """
+        all_of, passing = _Aside(), _Aside()
         for name in self._held.keys() | self._reserved.keys():
             if name == run or not scope.counts(name):
                 continue
-            asked = self._reserved.get(name, (Decimal(0), 0))[0]
-            total += max(asked, self._held.get(name, Decimal(0)))
-        return total
-
-    def _need(self, plan: ForkPlan) -> Decimal | None:
-        """Price a fork's first step with a report for an answer; None without a price."""
-        price = self._prices.per_token_usd(plan.head.model)
-        if price is None:
-            return None
-        _, write, read, output = price
-        warmth = plan.warmth
-        prefix = warmth.tokens or plan.head.estimated_tokens
-        first = prefix * (write if warmth.cold else read) + DIRECTIVE_TOKENS * write
-        return first + REPORT_TOKENS * output
-
-    def _prompt_usd(self, run: Run, price: tuple[Decimal, Decimal, Decimal, Decimal]) -> Decimal:
-        """Price the next prompt: what is known to be cached is read, the rest is written."""
-        _, write, read, _ = price
-        known = run.warmth.tokens or 0
-        cached = 0 if run.warmth.cold else known
-        total = max(known, run.estimated_tokens())
-        return read * cached + write * (total - cached)
-
-
-def _new_tokens(run: Run) -> int:
-    """Return the rough tokens the next prompt adds to what was sent before."""
-    known = 0 if run.warmth.cold else run.warmth.tokens or 0
-    return max(0, run.estimated_tokens() - known)
+            kept = self._held.get(name, _Aside())
+            asked = self._reserved.get(name, kept)
+            usd, tokens = max(asked.usd, kept.usd), max(asked.tokens, kept.tokens)
+            all_of = all_of.plus(usd, tokens)
+            passing = passing.plus(usd - kept.usd, tokens - kept.tokens)
+        return all_of, passing
 
 
 def _total(amounts: Iterable[Decimal | None]) -> Decimal:
     return sum((each for each in amounts if each is not None), Decimal(0))
 
 
-def _too_dear(count: int, need: Decimal, left: Decimal, whose: str) -> AdmissionRefused:
-    cost = f"${need.quantize(_CENT)}"
-    return AdmissionRefused(
-        f"budget: {count} fork{'s' if count != 1 else ''} would need at least {cost} to begin and "
-        f"to report, and ${max(left, Decimal(0)).quantize(_CENT)} is {whose}.",
-        "Start fewer forks, or ask the person to raise the budget.",
-    )
+def _check(kind: str, count: int, usd: Decimal, money: Decimal | None, tokens: int | None) -> None:
+    """Raise AdmissionRefused when a shared budget cannot carry `count` forks to their reports.
 
-
-def _unpriced(scope: Scope, model: str) -> LimitReached:
-    limit, budget = scope.named("budget"), scope.limits.budget_usd
-    whose = {"run": "fork", "batch": "batch"}.get(scope.kind, "session")
-    what = f"The {whose}'s budget of ${budget} cannot be kept: no price of {model} is known."
-    if scope.kind == "session":
-        return LimitReached(limit, what, f"Lift it with b and resend with r, or {PRICE_REMEDY}")
-    return LimitReached(limit, what, f"The person can {PRICE_REMEDY}")
-
-
-def _broke(scope: Scope) -> LimitReached:
-    limit, budget = scope.named("budget"), scope.limits.budget_usd
-    if scope.kind == "session":
-        return LimitReached(
-            limit,
-            f"The session's budget of ${budget} cannot pay another step.",
-            "Raise it with b, then resend with r.",
-        )
-    whose = "fork" if scope.kind == "run" else "batch"
-    return LimitReached(limit, f"The {whose}'s budget of ${budget} cannot pay another step.")
+    Args:
+        kind: ``batch`` or ``session``.
+        count: How many forks.
+        usd: What they cost at least.
+        money: What there is, None without a budget.
+        tokens: Likewise.
+    """
+    if money is not None and usd > money:
+        raise too_dear(kind, count, dollars(usd), dollars(money), "budget")
+    need = count * HELD_TOKENS
+    if tokens is not None and need > tokens:
+        raise too_dear(kind, count, f"{need:,} tokens", f"{max(0, tokens):,}", "tokens")

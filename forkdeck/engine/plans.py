@@ -132,7 +132,7 @@ class Fork:
         task: The task that owns it.
         work: The part of it that an abort cancels.
         stopped: Who stopped it, or an empty string.
-        expired: The time limit and its grace are over.
+        expired: The time limit that is over with its grace, or an empty string.
         place: The concurrency place it holds.
         lease: Its worktree.
         resume: Text of the person on a resume; None on a first start.
@@ -148,7 +148,7 @@ class Fork:
     task: asyncio.Task[None] | None = None
     work: asyncio.Task[object] | None = None
     stopped: str = ""
-    expired: bool = False
+    expired: str = ""
     place: int | None = None
     lease: Lease | None = None
     resume: str | None = None

@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, Literal
 
 from forkdeck.engine.limits import LimitReached
 from forkdeck.engine.run import Slot, text_block
-from forkdeck.model.events.fork import LimitNeared
-from forkdeck.model.ids import PARENT
 from forkdeck.model.raw import JsonDict
 
 if TYPE_CHECKING:
     from forkdeck.engine.dispatch import Dispatcher
     from forkdeck.engine.durability import Durable
     from forkdeck.engine.limits import Purse
+    from forkdeck.engine.marks import Marks
     from forkdeck.engine.parts import EngineParts
     from forkdeck.engine.run import Run
     from forkdeck.engine.step import Answer, Asker
@@ -30,7 +29,7 @@ LAST_STEP = (
     "[limit] Your {limit} limit is reached. This is your last step and tools are off: "
     "report now what you found or did, and what is left."
 )
-SOFT_MARK = "[limit] More than 80 % of {what} is used. Come to your report."
+NOT_RUN = "Not run: {why}."
 PAUSED = "paused"
 """Reason of a drive that `Run.pause` ended between two steps; it can be driven on."""
 
@@ -61,6 +60,7 @@ class RunLoop:
         asker: Does the steps.
         dispatcher: Does the tool calls.
         purse: Decides on the next step.
+        marks: Tells that a limit is near.
     """
 
     def __init__(
@@ -70,12 +70,14 @@ class RunLoop:
         asker: Asker,
         dispatcher: Dispatcher,
         purse: Purse,
+        marks: Marks,
     ) -> None:
         self._parts = parts
         self._durable = durable
         self._asker = asker
         self._dispatcher = dispatcher
         self._purse = purse
+        self._marks = marks
 
     async def drive(self, run: Run) -> LoopEnd:
         """Ask until the model is done; the run's last message must be the user's.
@@ -87,26 +89,29 @@ class RunLoop:
         last = ""
         while True:
             try:
-                plan = self._purse.plan(run, last)
+                plan = await self._purse.plan(run, last)
             except LimitReached as reached:
+                self._marks.note(run, last=reached.limit)
                 told = f"{reached.what} {reached.remedy}".strip()
                 return LoopEnd("partial", reached.limit, _last(run), told)
             if plan.last and not last and run.steps:
                 self._purse.release(run.run)
+                self._marks.note(run, last=plan.last)
                 await self._say(run, LAST_STEP.format(limit=plan.last))
                 last = plan.last
                 continue
             last = plan.last
             try:
+                self._marks.note(run, beginning=1, last=last)
                 answer = await self._asker.ask(run, plan.max_tokens)
             finally:
                 self._purse.release(run.run)
             await self._durable.sync()
             end = self._ended(run, answer, last)
-            self._note_neared(run, tell=end is None and not run.is_parent)
+            self._marks.note(run)
             if end is not None:
                 if answer.calls:
-                    await self._refuse_open_calls(run, answer)
+                    await self._refuse_open_calls(run, answer, last)
                 elif end.outcome == "done" and await self._steered(run):
                     continue
                 return end
@@ -155,26 +160,16 @@ class RunLoop:
         run.take(run.user_message("notification", [text_block(text)]), self._parts.hub)
         await self._durable.sync()
 
-    async def _refuse_open_calls(self, run: Run, answer: Answer) -> None:
+    async def _refuse_open_calls(self, run: Run, answer: Answer, last: str) -> None:
         """Answer calls that will not run, so that the history stays valid."""
-        why = "Not run: the answer was cut, or the limit of this run is reached."
-        results = self._dispatcher.refuse(run, answer.calls, why)
+        why = f"the answer was cut ({answer.stop_reason})"
+        if answer.stop_reason == "refusal":
+            why = "the model refused in this answer"
+        elif last:
+            why = f"the {last} limit is reached, and this was the last step"
+        results = self._dispatcher.refuse(run, answer.calls, NOT_RUN.format(why=why))
         run.take(run.results_message(results), self._parts.hub)
         await self._durable.sync()
-
-    def _note_neared(self, run: Run, *, tell: bool) -> None:
-        """Tell the person, and a fork, of each limit of which 80 % is used now."""
-        for near in self._purse.neared(run):
-            self._parts.hub.append(
-                LimitNeared(
-                    run=PARENT if near.session else run.run,
-                    limit=near.limit,
-                    of=near.words,
-                    share=near.share,
-                )
-            )
-            if tell:
-                run.notes.append(SOFT_MARK.format(what=near.words))
 
 
 def _last(run: Run) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
+from math import ceil
 from typing import TYPE_CHECKING
 
 from forkdeck.store.selectors import total_cost, total_usage
@@ -41,6 +42,25 @@ NO_LIMITS = Limits()
 
 
 @dataclass(frozen=True)
+class TimeLeft:
+    """What is left of a time limit.
+
+    Attributes:
+        limit: Its name, such as ``batch time``.
+        whose: Whose it is, as ``batch's``.
+        timeout_s: The whole limit.
+        left_ms: Until it is reached; not above zero when it was.
+        mark_ms: Until 80 % of it is used, likewise.
+    """
+
+    limit: str
+    whose: str
+    timeout_s: float
+    left_ms: int
+    mark_ms: int
+
+
+@dataclass(frozen=True)
 class Scope:
     """What some limits count, and what is used of them.
 
@@ -71,22 +91,39 @@ class Scope:
         return self.runs is None or run in self.runs
 
     def reached(self) -> str:
-        """Return the name of the first limit that is used up, money left out, or nothing."""
+        """Return ``turns``, ``time`` or ``tokens``, the first that is used up; or nothing."""
         limits = self.limits
         if limits.max_turns is not None and self.turns >= limits.max_turns:
-            return self.named("turns")
+            return "turns"
         if limits.timeout_s is not None and self.elapsed_ms >= limits.timeout_s * 1000:
-            return self.named("time")
+            return "time"
         if limits.budget_tokens is not None and self.tokens >= limits.budget_tokens:
-            return self.named("tokens")
+            return "tokens"
         return ""
 
-    def shares(self) -> Iterable[tuple[str, str, Decimal]]:
-        """Yield (name, the limit in words, used share) of each limit there is."""
+    def time(self) -> TimeLeft | None:
+        """Return what is left of its time; None when that has no limit."""
+        timeout_s = self.limits.timeout_s
+        if timeout_s is None:
+            return None
+        return TimeLeft(
+            limit=self.named("time"),
+            whose={"run": "fork's", "batch": "batch's"}.get(self.kind, "session's"),
+            timeout_s=timeout_s,
+            left_ms=ceil(timeout_s * 1000) - self.elapsed_ms,
+            mark_ms=ceil(timeout_s * 800) - self.elapsed_ms,
+        )
+
+    def shares(self, beginning: int = 0) -> Iterable[tuple[str, str, Decimal]]:
+        """Yield (name, the limit in words, used share) of each limit there is.
+
+        Args:
+            beginning: Steps about to begin, counted as begun.
+        """
         limits = self.limits
         of = {"batch": " of the batch", "session": " of the session"}.get(self.kind, "")
         if limits.max_turns:
-            share = Decimal(self.turns) / limits.max_turns
+            share = Decimal(self.turns + beginning) / limits.max_turns
             yield self.named("turns"), f"{limits.max_turns} turns{of}", share
         if limits.timeout_s:
             share = Decimal(self.elapsed_ms) / 1000 / Decimal(str(limits.timeout_s))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING
 
-from forkdeck.engine.limits import PRICE_REMEDY
+from forkdeck.engine.limit_words import PRICE_REMEDY
 from forkdeck.engine.run import Warmth
 from forkdeck.model.events.session import (
     BudgetChanged,
@@ -38,7 +38,8 @@ async def tell_unpriced_budget(parts: EngineParts, model: str) -> None:
             severity="warning",
             what=_not_kept(str(budget), model),
             kept="Nothing is sent while it holds.",
-            remedy=f"Lift it with b, or {PRICE_REMEDY}",
+            remedy=f"{'Lift it with b' if parts.attached else 'Leave --budget-usd out'}, or "
+            f"{PRICE_REMEDY}",
         )
     )
 

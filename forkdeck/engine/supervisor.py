@@ -99,7 +99,7 @@ class Supervisor:
         if self._closing:
             return
         fork.done.clear()
-        fork.stopped, fork.expired, fork.group = "", False, None
+        fork.stopped, fork.expired, fork.group = "", "", None
         self.enqueue([fork])
 
     # --- aborts ---------------------------------------------------------------------------

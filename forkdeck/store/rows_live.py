@@ -141,6 +141,7 @@ def delay_words(delay: Delay, now_ms: int) -> str:
     names = {
         "cache": "for the first fork to warm the cache",
         "place": "for a free place",
+        "budget": "for other steps in the budget",
         "connection": "connection lost",
         "cut": "answer cut",
     }

@@ -106,7 +106,7 @@ class ForkDelayed(Event, frozen=True, kw_only=True, tag="fork.delayed"):
 
 
 class LimitNeared(Event, frozen=True, kw_only=True, tag="limit.neared"):
-    """A run has used 80 % of one of its limits; told once per limit.
+    """A run has used 80 % of one of its limits, or the rest carries no other step; told once.
 
     ``run`` is the fork, or the parent when a limit of the whole session is meant.
     """

@@ -33,7 +33,8 @@ class RequestDelayed(Event, frozen=True, kw_only=True, tag="request.delayed"):
     """A request waits before it is sent (again)."""
 
     reason: str
-    """``cache``, ``429``, ``529``, ``5xx``, ``connection``, ``cut`` or ``place``."""
+    """``cache``, ``429``, ``529``, ``5xx``, ``connection``, ``cut``, ``place`` or
+    ``budget``: the steps of other runs hold what is left of one."""
     wait_ms: int
     attempt: int = 1
     attempts: int | None = None

@@ -1,0 +1,302 @@
+"""Limits that are shared: fair budgets, the clocks of batch and session, marks, and their words."""
+
+from __future__ import annotations
+
+import asyncio
+from decimal import Decimal
+from typing import Any
+
+import msgspec
+import pytest
+
+from forkdeck.config.settings import ForkSettings, SessionSettings, Settings
+from forkdeck.engine.scopes import counted_tokens
+from forkdeck.model.events.fork import ForkEnded, LimitNeared
+from forkdeck.model.events.step import MessageFinished, RequestDelayed, RequestSent
+from forkdeck.model.events.tool import ToolEnded
+from forkdeck.model.ports import ModelFacts
+from forkdeck.model.tooling import ToolResult
+from tests.engine.conftest import MakeRig
+from tests.engine.fakes import Asked, FakePrices, Reply
+from tests.engine.rig import REPORT, Rig, join, parent_then, tasks
+
+READ = ("read", {"path": "a.py"})
+BASH = ("bash", {"command": "sleep 40"})
+
+
+def settings(session: SessionSettings | None = None, **forks: Any) -> Settings:
+    return Settings(forks=ForkSettings(plan="never", **forks), session=session or SessionSettings())
+
+
+def reads(steps: int, delay_s: float = 1.0) -> Any:
+    """Read in every step before the last one; a report whenever one is asked for."""
+
+    def child(asked: Asked) -> Reply:
+        if asked.number >= steps or "last step" in asked.text:
+            return Reply(REPORT, delay_s=delay_s)
+        return Reply("I look.", [READ], delay_s=delay_s)
+
+    return child
+
+
+def used(rig: Rig) -> int:
+    return sum(counted_tokens(rig.state.runs[handle].usage) for handle in rig.state.forks)
+
+
+def most_at_once(rig: Rig) -> int:
+    """Return the most answer tokens that were out at one time."""
+    out: dict[str, int] = {}
+    most = 0
+    for event in rig.sink.events:
+        if isinstance(event, RequestSent) and event.run != "p":
+            out[event.run] = event.max_tokens
+        elif isinstance(event, MessageFinished):
+            out.pop(event.run, None)
+        most = max(most, sum(out.values()))
+    return most
+
+
+# --- budgets ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("where", "whole"), [("batch", 14_000), ("session", 20_000)])
+async def test_a_budget_of_tokens_is_shared_fairly(
+    make_rig: MakeRig, where: str, whole: int
+) -> None:
+    """It is far from used up, so no fork is ended by it, whatever the others could still write."""
+    given = settings(
+        SessionSettings(budget_tokens=whole if where == "session" else None),
+        batch_budget_tokens=whole if where == "batch" else None,
+    )
+    rig = await make_rig(settings=given)
+    rig.provider.script = parent_then(join("a", "b", "c", max_concurrency=3), reads(3))
+    await rig.say()
+    assert [fork.outcome for fork in rig.state.forks.values()] == ["done"] * 3
+    assert most_at_once(rig) <= whole
+    assert used(rig) < whole / 2
+
+
+class Wordy(FakePrices):
+    """Models that may answer at great length."""
+
+    def facts(self, model: str) -> ModelFacts:
+        return msgspec.structs.replace(super().facts(model), max_output_tokens=128_000)
+
+
+async def test_a_big_budget_of_tokens_gives_each_its_part_at_once(make_rig: MakeRig) -> None:
+    """Nobody waits: the first takes its part, not all of it."""
+    rig = await make_rig(settings=settings(batch_budget_tokens=200_000), prices=Wordy())
+    rig.provider.script = parent_then(join("a", "b", "c", max_concurrency=3), reads(2))
+    await rig.say()
+    bounds = [e.max_tokens for e in rig.sink.of(RequestSent) if e.run != "p"]
+    assert min(bounds) > 60_000
+    assert most_at_once(rig) <= 200_000
+    assert rig.sink.of(RequestDelayed) == []
+    assert [fork.outcome for fork in rig.state.forks.values()] == ["done"] * 3
+
+
+async def test_a_used_up_budget_of_tokens_ends_all_with_their_reports(make_rig: MakeRig) -> None:
+    """Each has its last step, and the sum stays within the budget."""
+    rig = await make_rig(settings=settings(batch_budget_tokens=9_000))
+    rig.provider.script = parent_then(join("a", "b", "c", max_concurrency=3), reads(999))
+    await rig.say()
+    forks = rig.state.forks.values()
+    assert {(fork.outcome, fork.reason) for fork in forks} == {("partial", "batch tokens")}
+    assert {fork.report for fork in forks} == {REPORT}
+    assert used(rig) <= 9_000
+
+
+@pytest.mark.parametrize("where", ["batch", "session"])
+async def test_a_budget_of_money_is_shared_fairly(make_rig: MakeRig, where: str) -> None:
+    """One long step holds what it may cost; the others wait for what it did not use."""
+    whole = Decimal("0.40")
+    given = settings(batch_budget_usd=whole if where == "batch" else None)
+    rig = await make_rig(settings=given, budget_usd="0.40" if where == "session" else None)
+    rig.provider.script = parent_then(join("a", "b", "c", max_concurrency=3), reads(4))
+    await rig.say()
+    assert [fork.outcome for fork in rig.state.forks.values()] == ["done"] * 3
+    waits = [e for e in rig.sink.of(RequestDelayed) if e.reason == "budget"]
+    assert waits
+    assert sum(run.cost.usd for run in rig.state.runs.values()) < whole
+
+
+async def test_a_batch_that_cannot_report_within_its_tokens_is_refused(make_rig: MakeRig) -> None:
+    rig = await make_rig(settings=settings(batch_budget_tokens=5_000))
+    rig.provider.script = parent_then(join("a", "b"), reads(1))
+    await rig.say()
+    assert rig.results()[0]["content"] == (
+        "Nothing was started. tokens: 2 forks would need at least 5,200 tokens to begin and to "
+        "report, and a batch has 5,000 (forks.batch_budget_tokens).\n"
+        "Start fewer forks, or ask the person to raise forks.batch_budget_tokens."
+    )
+
+
+async def test_a_batch_that_cannot_be_paid_names_its_setting(make_rig: MakeRig) -> None:
+    rig = await make_rig(settings=settings(batch_budget_usd=Decimal("0.05")))
+    rig.provider.script = parent_then(join("a", "b"), reads(1))
+    await rig.say()
+    told = rig.results()[0]["content"]
+    assert "to begin and to report, and a batch has $0.05 (forks.batch_budget_usd)." in told
+    assert told.endswith("ask the person to raise forks.batch_budget_usd.")
+
+
+# --- time ---------------------------------------------------------------------------------
+
+
+def stuck(rig: Rig) -> None:
+    never = asyncio.Event()
+
+    async def wait(*_: Any) -> ToolResult:
+        await never.wait()
+        return ToolResult(content="")
+
+    rig.tools["bash"].behaviour = wait
+
+
+def shell(asked: Asked) -> Reply:
+    return Reply(REPORT) if "last step" in asked.text else Reply("I wait.", [BASH, BASH])
+
+
+@pytest.mark.parametrize("where", ["batch", "session"])
+async def test_shared_time_ends_what_runs(make_rig: MakeRig, where: str) -> None:
+    """At the limit the current tool is cancelled, none behind it begins, and the fork reports."""
+    given = settings(
+        SessionSettings(timeout_s=30 if where == "session" else None),
+        timeout_s=100,
+        batch_timeout_s=30 if where == "batch" else None,
+    )
+    rig = await make_rig(settings=given)
+    stuck(rig)
+    rig.provider.script = parent_then(join("a", "b", max_concurrency=2), shell)
+    await rig.say()
+    ends = [(e.reason, e.report, e.at_ms // 1000) for e in rig.sink.of(ForkEnded)]
+    assert ends == [(f"{where} time", REPORT, 30)] * 2
+    calls = [(e.status, e.content) for e in rig.sink.of(ToolEnded, "f1")]
+    assert calls == [
+        ("aborted", f"This call was cancelled: the {where}'s time limit is reached. The run goes "
+         "on."),
+        ("denied", f"Not run: the {where} time limit is reached."),
+    ]  # fmt: skip
+    turn = rig.state.parent.turn
+    session = where == "session"
+    assert (turn.outcome, turn.reason) == (
+        ("failed", "session time") if session else ("completed", "end_turn")
+    )
+    marks = [(e.run, e.limit, e.at_ms, e.share) for e in rig.sink.of(LimitNeared)]
+    assert marks == [("p" if session else "f1", f"{where} time", 24_000, 0.8)]
+
+
+async def test_a_step_that_outlasts_the_grace_is_cut(make_rig: MakeRig) -> None:
+    """A quarter of the batch's time is left to report; then the outcome names the limit."""
+    rig = await make_rig(settings=settings(batch_timeout_s=20))
+    rig.provider.script = parent_then(join("a"), lambda _: Reply("half", hold=asyncio.Event()))
+    await rig.say()
+    end = rig.sink.of(ForkEnded)[0]
+    assert (end.reason, end.report, end.at_ms) == ("batch time", "half", 25_000)
+
+
+async def test_the_parent_ends_at_the_sessions_time(make_rig: MakeRig) -> None:
+    """Its tool is cancelled at the limit; an answer that streams is cut after the grace."""
+    rig = await make_rig(settings=settings(SessionSettings(timeout_s=40)))
+    stuck(rig)
+    rig.provider.script = lambda _: Reply("I wait.", [BASH])
+    await rig.say()
+    assert rig.clock.ms == 40_000
+    turn = rig.state.parent.turn
+    assert (turn.outcome, turn.reason) == ("failed", "session time")
+    assert turn.remedy == (
+        "The session time limit is reached; no other step is started. "
+        "Raise session.timeout_s in the settings."
+    )
+    assert len(rig.bodies("p")) == 1
+
+    rig = await make_rig(settings=settings(SessionSettings(timeout_s=40)))
+    rig.provider.script = lambda _: Reply("half", hold=asyncio.Event())
+    await rig.say()
+    assert rig.clock.ms == 50_000
+    turn = rig.state.parent.turn
+    assert (turn.outcome, turn.reason) == ("failed", "session time")
+    assert turn.remedy == "Raise session.timeout_s in the settings."
+
+
+async def test_time_is_marked_by_the_clock_and_told_at_the_next_boundary(
+    make_rig: MakeRig,
+) -> None:
+    """One long step: the person hears of it inside, the fork behind it."""
+    rig = await make_rig(settings=settings(timeout_s=50))
+
+    def child(asked: Asked) -> Reply:
+        if asked.number == 1:
+            return Reply("Slow.", [READ], delay_s=45)
+        return Reply(REPORT)
+
+    rig.provider.script = parent_then(join("a"), child)
+    await rig.say()
+    marks = [(e.run, e.of, e.at_ms, e.share) for e in rig.sink.of(LimitNeared)]
+    assert marks == [("f1", "50 seconds", 40_000, 0.8)]
+    assert "More than 80 % of 50 seconds is used" in rig.sent_text("f1")
+    assert rig.fork("f1").outcome == "done"
+
+
+# --- marks --------------------------------------------------------------------------------
+
+
+async def test_turns_of_a_batch_are_marked_when_80_percent_begin(make_rig: MakeRig) -> None:
+    """Once, at the seventh of eight; each fork hears of it."""
+    rig = await make_rig(settings=settings(batch_max_turns=8))
+    rig.provider.script = parent_then(join("a", "b", max_concurrency=2), reads(99))
+    await rig.say()
+    marks = [(e.limit, e.of, e.share) for e in rig.sink.of(LimitNeared)]
+    assert marks == [("batch turns", "8 turns of the batch", 0.875)]
+    for handle in ("f1", "f2"):
+        assert rig.sent_text(handle).count("More than 80 % of 8 turns of the batch") == 1
+
+
+@pytest.mark.parametrize("where", ["run", "batch", "session"])
+async def test_a_small_budget_is_marked_before_its_last_step(make_rig: MakeRig, where: str) -> None:
+    """What a report needs is kept back, so 80 % is never spent; the true share is told."""
+    given = settings(
+        budget_usd=Decimal("0.12") if where == "run" else None,
+        batch_budget_usd=Decimal("0.12") if where == "batch" else None,
+    )
+    rig = await make_rig(settings=given, budget_usd="0.12" if where == "session" else None)
+    rig.provider.script = parent_then(join("a"), reads(999))
+    await rig.say()
+    limit = "budget" if where == "run" else f"{where} budget"
+    assert rig.fork("f1").reason == limit
+    mark = rig.sink.of(LimitNeared)[0]
+    assert (mark.run, mark.limit) == ("p" if where == "session" else "f1", limit)
+    assert 0.3 < mark.share < 0.8
+    last = rig.sink.of(RequestSent, "f1")[-1]
+    assert mark.seq < last.seq
+
+
+# --- words --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("attached", "remedy"),
+    [(True, "Raise it with b, then resend with r."), (False, "Raise it with --budget-usd.")],
+)
+async def test_a_remedy_can_be_done_where_it_is_read(
+    make_rig: MakeRig, attached: bool, remedy: str
+) -> None:
+    rig = await make_rig(budget_usd="0.001", attached=attached)
+    await rig.say()
+    assert rig.state.parent.turn.remedy == (
+        f"The session's budget of $0.001 cannot pay another step. {remedy}"
+    )
+
+
+async def test_calls_that_do_not_run_say_which_limit(make_rig: MakeRig) -> None:
+    rig = await make_rig(settings=settings(max_turns=1))
+    rig.provider.script = parent_then(
+        Reply("", [("fork_join", tasks("a", "b"))]),
+        lambda asked: Reply("cut", [READ], stop="max_tokens" if asked.run == "f2" else "tool_use"),
+    )
+    await rig.say()
+    said = {h: rig.sink.of(ToolEnded, h)[-1].content for h in ("f1", "f2")}
+    assert said == {
+        "f1": "Not run: the turns limit is reached, and this was the last step.",
+        "f2": "Not run: the answer was cut (max_tokens).",
+    }
