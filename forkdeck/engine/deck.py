@@ -62,6 +62,7 @@ from forkdeck.model.intents import (
     RunShell,
     SendPrompt,
     SetBudget,
+    SetLimits,
     SetMode,
     SetModel,
     SettleFork,
@@ -316,6 +317,8 @@ class LiveDeck:
                 return await self._facts.set_model(intent, busy=self._conversation.busy)
             case SetBudget():
                 return self._facts.set_budget(intent.budget_usd)
+            case SetLimits():
+                return self._forking.limit(intent)
             case ApplyWork():
                 return await self._work.apply(intent.handle, intent.method)
             case UndoLast():

@@ -17,6 +17,7 @@ from forkdeck.engine.fork_start import ForkStarter
 from forkdeck.engine.report_check import ASK_AGAIN, longest, problem
 from forkdeck.engine.reports import shared_name, write_files
 from forkdeck.engine.run import text_block
+from forkdeck.engine.scopes import fork_limits
 from forkdeck.engine.tree_guard import TreeGuard
 from forkdeck.engine.work import saved_event
 from forkdeck.errors import ContextTooLong, ForkDeckError, WorktreeError
@@ -26,6 +27,7 @@ from forkdeck.model.events.work import WorktreeKept, WorktreeRemoved
 from forkdeck.model.raw import JsonDict
 from forkdeck.model.words import Outcome
 from forkdeck.sandbox.files import in_thread
+from forkdeck.store.figures import limit_words
 
 if TYPE_CHECKING:
     from forkdeck.engine.claims import FileFact
@@ -35,6 +37,8 @@ if TYPE_CHECKING:
     from forkdeck.engine.run import Run
     from forkdeck.engine.run_loop import LoopEnd, RunLoop
     from forkdeck.engine.time_watch import TimeWatch
+
+LIMITED = "[limit] The person has changed your own limits; they are now: {limits}."
 
 
 @dataclass(frozen=True)
@@ -154,12 +158,34 @@ class ForkRunner:
             await group.enter(handle, self._held(handle))
         else:
             await self._durable.sync()
-        watch = asyncio.create_task(self._watch_time(fork, run), name=f"time {handle}")
+        fork.watch = self._watching(fork, run)
         try:
             return await self._to_report(fork, run)
         finally:
+            watch, fork.watch = fork.watch, None
             watch.cancel()
             await asyncio.gather(watch, return_exceptions=True)
+
+    def relimit(self, fork: Fork) -> None:
+        """Let a fork that is driven now have its limits as the state has them."""
+        run = fork.run
+        if run is None or fork.watch is None or fork.expired:
+            return
+        state = self._hub.state.forks[fork.handle]
+        run.limits = fork_limits(state, run.usd_before, run.tokens_before)
+        run.stop = ""
+        run.notes.append(
+            LIMITED.format(
+                limits=limit_words(
+                    state.max_turns, state.timeout_s, state.budget_usd, state.budget_tokens
+                )
+            )
+        )
+        fork.watch.cancel()
+        fork.watch = self._watching(fork, run)
+
+    def _watching(self, fork: Fork, run: Run) -> asyncio.Task[None]:
+        return asyncio.create_task(self._watch_time(fork, run), name=f"time {fork.handle}")
 
     async def _to_report(self, fork: Fork, run: Run) -> Ending:
         """Drive the run until it has a report, asking for it once more when it is none."""

@@ -9,16 +9,15 @@ import asyncio
 import json
 from collections.abc import Callable
 from dataclasses import replace
-from decimal import Decimal
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from forkdeck.config.rules import FORK_TOOLS, Rule
-from forkdeck.engine.limits import Limits, counted_tokens
 from forkdeck.engine.recorded import stands, take_recorded
 from forkdeck.engine.repair import interrupted_results
 from forkdeck.engine.run import Policy, Run, Slot, text_block
+from forkdeck.engine.scopes import counted_tokens, fork_limits
 from forkdeck.engine.templates import Templates
 from forkdeck.engine.user_slot import first_blocks
 from forkdeck.errors import SessionError, WorktreeError
@@ -105,7 +104,7 @@ class ForkStarter:
             facts=plan.facts,
             workspace=workspace,
             policy=plan.policy,
-            limits=plan.limits,
+            limits=fork_limits(hub.state.forks[plan.handle]),
             batch=plan.batch,
             marks=self._marks_of(plan.source).copy(),
             messages=list(plan.inherited),
@@ -230,22 +229,13 @@ class ForkStarter:
             blocks.append(text_block(f"[message from the person]\n{text.strip()}"))
         run.stop, run.partial, run.steps, run.halted = "", "", 0, False
         run.started_ms = hub.now_ms()
-        run.limits = self._fresh_limits(run, handle)
+        own = hub.state.runs[handle]
+        run.usd_before, run.tokens_before = own.cost.usd, counted_tokens(own.usage)
+        run.limits = fork_limits(state, run.usd_before, run.tokens_before)
         run.neared.clear()
         run.take(run.user_message("directive", blocks, text=text.strip() or "go on"), hub)
         fork.run = run
         return run
-
-    def _fresh_limits(self, run: Run, handle: str) -> Limits:
-        """Give a resumed fork its budgets once more, on top of what it has spent."""
-        plan = self._hub.state.forks[handle]
-        own = self._hub.state.runs[handle]
-        usd, tokens = run.limits.budget_usd, run.limits.budget_tokens
-        if usd is not None and plan.budget_usd is not None:
-            usd = own.cost.usd + Decimal(plan.budget_usd)
-        if tokens is not None and plan.budget_tokens is not None:
-            tokens = counted_tokens(own.usage) + plan.budget_tokens
-        return Limits(run.limits.max_turns, run.limits.timeout_s, usd, tokens)
 
     async def _rebuilt(self, fork: Fork, state: ForkState) -> Run:
         """Make the run of a fork that an earlier process drove, from its log."""
@@ -253,7 +243,6 @@ class ForkStarter:
         if facts.head is None:
             raise SessionError(f"{fork.handle} has no request head.", "Start a new fork.")
         head = await self._heads.load(facts.head.sha256)
-        settings = self._parts.settings.forks
         run = Run(
             run=fork.handle,
             depth=state.depth,
@@ -267,12 +256,7 @@ class ForkStarter:
                 state.profile or state.agent_type or "tools",
                 tuple(map(Rule.from_log, state.rules)),
             ),
-            limits=Limits(
-                state.max_turns or settings.max_turns,
-                state.timeout_s,
-                None if state.budget_usd is None else Decimal(state.budget_usd),
-                state.budget_tokens,
-            ),
+            limits=fork_limits(state),
             batch=state.batch,
         )
         take_recorded(run, facts, self._parts.provider.endpoint)

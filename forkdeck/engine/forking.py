@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from decimal import Decimal, InvalidOperation
+from math import inf
 from typing import TYPE_CHECKING
 
+from forkdeck.engine.limit_words import PRICE_REMEDY, not_kept
 from forkdeck.engine.plans import Fork
 from forkdeck.engine.wishes import from_person
 from forkdeck.errors import AdmissionRefused, SeedRefused
-from forkdeck.model.events.fork import ForkSteered
-from forkdeck.model.intents import IntentResult, StartFork
+from forkdeck.model.events.fork import ForkLimited, ForkSteered
+from forkdeck.model.intents import IntentResult, SetLimits, StartFork
 from forkdeck.model.raw import clean_text
 from forkdeck.seeds.validity import tool_use_ids
+from forkdeck.store.figures import limit_words
 
 if TYPE_CHECKING:
     from forkdeck.engine.launches import Launches
@@ -76,6 +80,48 @@ class Forking:
             return IntentResult(ok=False, text=f"{handle} is over; r goes on with it.")
         await self._hub.append_synced(ForkSteered(run=handle, text=text))
         return IntentResult(ok=True, text="queued", handles=(handle,))
+
+    def limit(self, intent: SetLimits) -> IntentResult:
+        """Give a fork other limits; one that runs has them from its next step on."""
+        handle = intent.handle
+        if handle not in self._hub.state.forks:
+            return IntentResult(ok=False, text=f"There is no fork {handle}.")
+        given = (intent.max_turns, intent.timeout_s, intent.budget_usd, intent.budget_tokens)
+        why = self._wrong_limits(intent)
+        if why:
+            return IntentResult(ok=False, text=why)
+        self._hub.append(
+            ForkLimited(
+                run=handle,
+                max_turns=intent.max_turns,
+                timeout_s=intent.timeout_s,
+                budget_usd=intent.budget_usd,
+                budget_tokens=intent.budget_tokens,
+            )
+        )
+        self._supervisor.relimit(handle)
+        return IntentResult(ok=True, text=f"limits of {handle}: {limit_words(*given)}")
+
+    def _wrong_limits(self, intent: SetLimits) -> str:
+        """Return why limits cannot be set, or nothing."""
+        counts = (intent.max_turns, intent.timeout_s, intent.budget_tokens)
+        if any(count is not None and not 0 < count < inf for count in counts):
+            return "A limit must be more than 0."
+        if intent.budget_usd is None:
+            return ""
+        try:
+            amount = Decimal(intent.budget_usd)
+        except InvalidOperation:
+            return f"{intent.budget_usd!r} is no amount in US dollars."
+        if not amount.is_finite() or amount <= 0:
+            return "A limit must be more than 0."
+        run = self._hub.state.runs.get(intent.handle)
+        fork = self._hub.state.forks[intent.handle]
+        model = run.head.model if run is not None and run.head is not None else fork.model
+        model = model or self._parent.head.model
+        if self._parts.prices.per_token_usd(model) is None:
+            return f"{not_kept(intent.budget_usd, model)} You can {PRICE_REMEDY}"
+        return ""
 
     async def resume(self, handle: str, text: str) -> IntentResult:
         """Go on with a fork that is over, in its own conversation."""

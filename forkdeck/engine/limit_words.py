@@ -71,7 +71,11 @@ def raise_it(kind: str, limit: str, *, attached: bool) -> str:
     if kind == "run":
         return ""
     if (kind, limit) == ("session", "budget"):
-        return "Raise it with b, then resend with r." if attached else "Raise it with --budget-usd."
+        return (
+            "Raise it with b on the parent, then resend with r."
+            if attached
+            else "Raise it with --budget-usd."
+        )
     return f"Raise {setting_of(kind, limit)} in the settings."
 
 
@@ -86,6 +90,11 @@ def unpriced(scope: Scope, model: str, *, attached: bool) -> LimitReached:
         return LimitReached(limit, what, f"The person can {PRICE_REMEDY}")
     lift = "Lift it with b and resend with r" if attached else "Leave --budget-usd out"
     return LimitReached(limit, what, f"{lift}, or {PRICE_REMEDY}")
+
+
+def not_kept(budget: str, model: str) -> str:
+    """Return why a budget of money cannot be set."""
+    return f"A budget of ${budget} cannot be kept: no price of {model} is known."
 
 
 def too_dear(kind: str, count: int, need: str, left: str, limit: str) -> AdmissionRefused:

@@ -131,6 +131,7 @@ class Fork:
         run: Its conversation, once it was started.
         task: The task that owns it.
         work: The part of it that an abort cancels.
+        watch: The task that ends it at its time limits, while it is driven.
         stopped: Who stopped it, or an empty string.
         expired: The time limit that is over with its grace, or an empty string.
         place: The concurrency place it holds.
@@ -147,6 +148,7 @@ class Fork:
     run: Run | None = None
     task: asyncio.Task[None] | None = None
     work: asyncio.Task[object] | None = None
+    watch: asyncio.Task[None] | None = None
     stopped: str = ""
     expired: str = ""
     place: int | None = None

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Literal
 
 from forkdeck.config.rules import Rule
@@ -121,6 +122,8 @@ class Run:
         neared: Limits of which the run was told that 80 % is used.
         delivering: Forks whose reports stand in the results that are about to be sent.
         stop: A limit that was reached: the next step is the last one.
+        usd_before: Money it had spent when it was resumed last; its budget counts from there.
+        tokens_before: Tokens, likewise.
         halted: It was stopped; no other step may begin, even if a tool swallowed that.
     """
 
@@ -153,6 +156,8 @@ class Run:
     neared: set[str] = field(default_factory=set[str])
     delivering: list[str] = field(default_factory=list[str])
     stop: str = ""
+    usd_before: Decimal = Decimal(0)
+    tokens_before: int = 0
     halted: bool = False
     started_ms: int = 0
     opened: Callable[[], None] | None = None

@@ -16,7 +16,7 @@ from forkdeck.store.selectors import total_cost, total_usage
 if TYPE_CHECKING:
     from forkdeck.config.settings import Settings
     from forkdeck.engine.run import Run
-    from forkdeck.model.state import DeckState
+    from forkdeck.model.state import DeckState, ForkState
     from forkdeck.model.usage import Usage
 
 
@@ -140,6 +140,17 @@ def counted_tokens(usage: Usage) -> int:
     """Return the tokens that budgets count: fresh input, output, cache writes."""
     written = usage.cache_creation_input_tokens or 0
     return usage.input_tokens + usage.output_tokens + written
+
+
+def fork_limits(fork: ForkState, usd: Decimal = Decimal(0), tokens: int = 0) -> Limits:
+    """Return the limits of a fork; a resumed one has its budgets on top of what it had used."""
+    money, most = fork.budget_usd, fork.budget_tokens
+    return Limits(
+        fork.max_turns,
+        fork.timeout_s,
+        None if money is None else usd + Decimal(money),
+        None if most is None else tokens + most,
+    )
 
 
 def batch_limits(settings: Settings) -> Limits:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING
 
-from forkdeck.engine.limit_words import PRICE_REMEDY
+from forkdeck.engine.limit_words import PRICE_REMEDY, not_kept
 from forkdeck.engine.run import Warmth
 from forkdeck.model.events.session import (
     BudgetChanged,
@@ -36,16 +36,12 @@ async def tell_unpriced_budget(parts: EngineParts, model: str) -> None:
     parts.hub.append(
         NoticeRaised(
             severity="warning",
-            what=_not_kept(str(budget), model),
+            what=not_kept(str(budget), model),
             kept="Nothing is sent while it holds.",
             remedy=f"{'Lift it with b' if parts.attached else 'Leave --budget-usd out'}, or "
             f"{PRICE_REMEDY}",
         )
     )
-
-
-def _not_kept(budget: str, model: str) -> str:
-    return f"A budget of ${budget} cannot be kept: no price of {model} is known."
 
 
 class SessionFactsKeeper:
@@ -110,7 +106,7 @@ class SessionFactsKeeper:
         model = self._parent.head.model
         if self._parts.prices.per_token_usd(model) is None:
             return IntentResult(
-                ok=False, text=f"{_not_kept(str(amount), model)} You can {PRICE_REMEDY}"
+                ok=False, text=f"{not_kept(str(amount), model)} You can {PRICE_REMEDY}"
             )
         self._hub.append(BudgetChanged(budget_usd=str(amount)))
         return IntentResult(ok=True, text=f"budget ${amount}")

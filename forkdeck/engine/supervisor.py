@@ -102,6 +102,13 @@ class Supervisor:
         fork.stopped, fork.expired, fork.group = "", "", None
         self.enqueue([fork])
 
+    def relimit(self, handle: str) -> None:
+        """Let a running fork have its limits as the state has them now."""
+        fork = self.forks.get(handle)
+        if fork is not None:
+            self._runner.relimit(fork)
+            self._purse.look_again()
+
     # --- aborts ---------------------------------------------------------------------------
 
     def abort(self, handle: str, reason: str = "", by: str = "person") -> bool:

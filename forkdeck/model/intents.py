@@ -129,6 +129,16 @@ class SetBudget(_Intent, frozen=True, kw_only=True):
     budget_usd: str | None
 
 
+class SetLimits(_Intent, frozen=True, kw_only=True):
+    """Give a fork other limits: all four, None is no limit; money is decimal text."""
+
+    handle: str
+    max_turns: int | None = None
+    timeout_s: float | None = None
+    budget_usd: str | None = None
+    budget_tokens: int | None = None
+
+
 class ApplyWork(_Intent, frozen=True, kw_only=True):
     """Merge a fork's saved work into the parent's tree, 3-way."""
 
@@ -177,6 +187,7 @@ Intent: TypeAlias = (
     | SetMode
     | SetModel
     | SetBudget
+    | SetLimits
     | ApplyWork
     | UndoLast
     | DiscardWork

@@ -15,6 +15,7 @@ from forkdeck.model.events.fork import (
     ClaimsChecked,
     ForkDelayed,
     ForkEnded,
+    ForkLimited,
     ForkQueued,
     ForkReopened,
     ForkSaving,
@@ -62,7 +63,7 @@ from forkdeck.model.raw import from_raw
 from forkdeck.model.state import DeckState
 from forkdeck.model.words import STATUS_OF
 from forkdeck.store.changes import answer_items
-from forkdeck.store.figures import plural
+from forkdeck.store.figures import limit_words, plural
 from forkdeck.store.flags import pace_words
 from forkdeck.store.selectors import metrics
 from forkdeck.store.text import one_line
@@ -223,6 +224,11 @@ def _batch(event: Event, state: DeckState) -> list[Line]:
             return [Line("FORK", f"{plural(number, 'fork')} by {event.tool}: {handles}")]
         case LimitNeared():
             return [Line("NOTE", f"{round(event.share * 100)} % of {event.of} is used")]
+        case ForkLimited():
+            words = limit_words(
+                event.max_turns, event.timeout_s, event.budget_usd, event.budget_tokens
+            )
+            return [Line("NOTE", f"limits by the person: {words}")]
         case BatchConfirmed():
             return [Line("NOTE", f"the plan of batch {event.batch} was confirmed")]
         case BatchEnded():

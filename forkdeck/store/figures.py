@@ -75,6 +75,29 @@ def limit(usd: Decimal | str) -> str:
     return f"{Decimal(usd).quantize(_CENT, rounding=ROUND_HALF_UP):,.2f}"
 
 
+def limit_words(
+    max_turns: int | None,
+    timeout_s: float | None,
+    budget_usd: Decimal | str | None,
+    budget_tokens: int | None,
+) -> str:
+    """Return a fork's limits in words that can be typed: ``40 turns, $1, 10m``, or ``none``."""
+    parts = [
+        plural(max_turns, "turn") if max_turns else "",
+        f"${budget_usd}" if budget_usd is not None else "",
+        _span(timeout_s) if timeout_s else "",
+        f"{budget_tokens:,} tokens" if budget_tokens else "",
+    ]
+    return ", ".join(filter(None, parts)) or "none"
+
+
+def _span(seconds: float) -> str:
+    for unit, length in (("h", 3600), ("m", 60)):
+        if seconds % length == 0:
+            return f"{seconds / length:g}{unit}"
+    return f"{seconds:g}s"
+
+
 def percent(share: float | None) -> str:
     """Return a share as a whole percentage; it reaches 100 only when it is whole."""
     if share is None:

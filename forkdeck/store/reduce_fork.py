@@ -20,6 +20,7 @@ from forkdeck.model.events.fork import (
     ForkDelayed,
     ForkEnded,
     ForkFamily,
+    ForkLimited,
     ForkQueued,
     ForkRecovered,
     ForkReopened,
@@ -94,6 +95,18 @@ def reduce_fork(state: DeckState, event: ForkFamily) -> DeckState:
                 return with_run(state, run)
             state = with_run(state, replace(run, delay=Delay(event.reason, until_ms)))
             return with_status(state, event.run, "WAIT")
+        case ForkLimited():
+            return with_fork(
+                state,
+                replace(
+                    fork,
+                    max_turns=event.max_turns,
+                    timeout_s=event.timeout_s,
+                    budget_usd=event.budget_usd,
+                    budget_tokens=event.budget_tokens,
+                    near_limit="",
+                ),
+            )
         case ForkSteered():
             return _steered(state, fork, event)
         case ForkStopped():

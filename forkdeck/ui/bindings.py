@@ -186,8 +186,8 @@ BINDINGS: tuple[Binding, ...] = (
        "steer and stop", need="live"),
     _b("fork.new", "f", _DECKS, "fork", "fork from here; begins a /fork command", "steer and stop",
        need="live"),
-    _b("budget", "b", _also(_DECKS, "cost"), "budget", "the session's budget", "steer and stop",
-       need="live"),
+    _b("budget", "b", _also(_DECKS, "cost"), "limits", "a fork's limits, else the session's budget",
+       "steer and stop", need="live"),
     # --- results
     _b("fork.diff", "d", _DECKS, "diff", "diff against its base", "results", rank=60),
     _b("fork.apply", "m", _DECKS, "apply", "apply to your tree", "results",

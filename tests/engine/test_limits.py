@@ -14,6 +14,7 @@ from forkdeck.engine.scopes import counted_tokens
 from forkdeck.model.events.fork import ForkEnded, LimitNeared
 from forkdeck.model.events.step import MessageFinished, RequestDelayed, RequestSent
 from forkdeck.model.events.tool import ToolEnded
+from forkdeck.model.intents import ResumeFork, SendPrompt, SetLimits
 from forkdeck.model.ports import ModelFacts
 from forkdeck.model.tooling import ToolResult
 from tests.engine.conftest import MakeRig
@@ -276,7 +277,10 @@ async def test_a_small_budget_is_marked_before_its_last_step(make_rig: MakeRig, 
 
 @pytest.mark.parametrize(
     ("attached", "remedy"),
-    [(True, "Raise it with b, then resend with r."), (False, "Raise it with --budget-usd.")],
+    [
+        (True, "Raise it with b on the parent, then resend with r."),
+        (False, "Raise it with --budget-usd."),
+    ],
 )
 async def test_a_remedy_can_be_done_where_it_is_read(
     make_rig: MakeRig, attached: bool, remedy: str
@@ -300,3 +304,85 @@ async def test_calls_that_do_not_run_say_which_limit(make_rig: MakeRig) -> None:
         "f1": "Not run: the turns limit is reached, and this was the last step.",
         "f2": "Not run: the answer was cut (max_tokens).",
     }
+
+
+# --- limits that the person sets ----------------------------------------------------------
+
+
+async def test_a_running_fork_has_new_limits_at_once(make_rig: MakeRig) -> None:
+    """Its clock starts anew from its start, its next step counts them, and it is told."""
+    rig = await make_rig(settings=settings(timeout_s=100))
+    stuck(rig)
+    rig.provider.script = parent_then(join("a"), shell)
+    await rig.do(SendPrompt(text="go"))
+    await rig.until(lambda: "f1" in rig.state.runs and rig.state.runs["f1"].tools)
+    said = await rig.do(
+        SetLimits(handle="f1", max_turns=40, timeout_s=12, budget_usd="1", budget_tokens=200_000)
+    )
+    assert (said.ok, said.text) == (True, "limits of f1: 40 turns, $1, 12s, 200,000 tokens")
+    await rig.idle()
+    fork = rig.fork("f1")
+    assert (fork.max_turns, fork.timeout_s, fork.budget_usd, fork.budget_tokens) == (
+        40, 12, "1", 200_000,
+    )  # fmt: skip
+    assert (fork.reason, fork.ended_at_ms) == ("time", 12_000)
+    told = "The person has changed your own limits; they are now: 40 turns, $1, 12s, 200,000 tokens"
+    assert told in rig.sent_text("f1")
+
+
+async def test_a_raised_time_goes_on_and_lifted_limits_hold_nothing(make_rig: MakeRig) -> None:
+    rig = await make_rig(settings=settings(timeout_s=10, max_turns=2))
+    asked: list[bool] = []
+
+    async def slow(*_: Any) -> ToolResult:
+        await rig.clock.sleep(9)
+        if not asked:
+            asked.append((await rig.do(SetLimits(handle="f1"))).ok)
+        return ToolResult(content="x")
+
+    rig.tools["bash"].behaviour = slow
+
+    def child(asked: Asked) -> Reply:
+        return Reply(REPORT) if asked.number == 5 else Reply("on", [("bash", {"command": "x"})])
+
+    rig.provider.script = parent_then(join("a"), child)
+    await rig.say()
+    assert asked == [True]
+    assert rig.fork("f1").outcome == "done"
+    assert rig.fork("f1").ended_at_ms == 36_000
+
+
+async def test_queued_and_settled_forks_have_them_when_they_run(make_rig: MakeRig) -> None:
+    rig = await make_rig(settings=settings(max_turns=2))
+    rig.provider.script = parent_then(join("a", "b", max_concurrency=1), reads(99, delay_s=5))
+    await rig.do(SendPrompt(text="go"))
+    await rig.until(lambda: "f2" in rig.state.forks and rig.fork("f1").status == "RUN")
+    assert rig.fork("f2").status == "QUE"
+    assert (await rig.do(SetLimits(handle="f2", max_turns=1))).ok
+    await rig.idle()
+    assert [len(rig.bodies(handle)) for handle in ("f1", "f2")] == [3, 2]
+    assert "1 turns" in rig.sent_text("f2")
+    assert (await rig.do(SetLimits(handle="f1", max_turns=4))).ok
+    assert (await rig.do(ResumeFork(handle="f1", text=""))).ok
+    await rig.idle()
+    assert len(rig.bodies("f1")) == 3 + 5
+
+
+async def test_limits_that_cannot_be_are_refused(make_rig: MakeRig) -> None:
+    rig = await make_rig(settings=settings())
+    rig.provider.script = parent_then(join("a"), reads(1))
+    await rig.say()
+    before = rig.fork("f1")
+    for wrong, why in (
+        (SetLimits(handle="f9"), "There is no fork f9."),
+        (SetLimits(handle="f1", max_turns=0), "A limit must be more than 0."),
+        (SetLimits(handle="f1", timeout_s=-1), "A limit must be more than 0."),
+        (SetLimits(handle="f1", budget_usd="0"), "A limit must be more than 0."),
+        (SetLimits(handle="f1", budget_usd="x"), "'x' is no amount in US dollars."),
+    ):
+        said = await rig.do(wrong)
+        assert (said.ok, said.text) == (False, why)
+    rig.prices.priced = False
+    said = await rig.do(SetLimits(handle="f1", budget_usd="1"))
+    assert said.text.startswith("A budget of $1 cannot be kept: no price of claude-opus-5-5")
+    assert rig.fork("f1") == before

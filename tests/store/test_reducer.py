@@ -13,6 +13,7 @@ from forkdeck.model.events.fork import (
     BatchDetached,
     ForkDelayed,
     ForkEnded,
+    ForkLimited,
     ForkQueued,
     ForkReopened,
     ForkSaving,
@@ -20,6 +21,7 @@ from forkdeck.model.events.fork import (
     ForkStarted,
     ForkSteered,
     ForkStopped,
+    LimitNeared,
 )
 from forkdeck.model.events.session import (
     BudgetChanged,
@@ -474,6 +476,18 @@ def test_a_shell_command_is_shown_and_waits_for_the_next_message() -> None:
     child = MessageAdded(run="f1", kind="directive", message=user("x"))
     assert len(deck(ran, child).shell_notes) == 1
     assert deck(ran, MessageAdded(kind="prompt", message=user("x"))).shell_notes == ()
+
+
+def test_limits_of_the_person_take_the_place_of_all_four() -> None:
+    """What is not given is lifted; a mark of an old limit says nothing of the new one."""
+    near = LimitNeared(run="f1", limit="turns", of="5 turns", share=0.8)
+    before = [queued(max_turns=5, timeout_s=60.0), near]
+    assert deck(*before).forks["f1"].near_limit == "5 turns"
+    fork = deck(*before, ForkLimited(run="f1", budget_usd="1", budget_tokens=9)).forks["f1"]
+    assert (fork.max_turns, fork.timeout_s, fork.budget_usd, fork.budget_tokens) == (
+        None, None, "1", 9,
+    )  # fmt: skip
+    assert fork.near_limit == ""
 
 
 def test_steering_waits_and_is_delivered() -> None:

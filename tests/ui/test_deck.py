@@ -29,6 +29,7 @@ from forkdeck.model.intents import (
     RunShell,
     SendPrompt,
     SetBudget,
+    SetLimits,
     SetMode,
     SettleFork,
     StartFork,
@@ -297,11 +298,33 @@ async def test_steer_tool_resume_and_rename() -> None:
         assert driver.deck.asked(ResumeFork) == [ResumeFork(handle="f3", text="")]
         await driver.keys("R", "ctrl+u")
         await driver.type("new name")
-        await driver.keys("enter", "b")
+        await driver.keys("enter", "0", "b")
         await driver.type("2.50")
         await driver.keys("enter")
         assert driver.deck.asked(RenameSession) == [RenameSession(title="new name")]
         assert driver.deck.asked(SetBudget) == [SetBudget(budget_usd="2.50")]
+
+
+async def test_b_on_a_fork_sets_its_limits() -> None:
+    """On a fork its own, whatever shows it; on the parent and in the cost screen the session's."""
+    async with driven() as driver:
+        await driver.keys("tab", "1", "b")
+        about = driver.screen.area.purpose
+        assert about.hint.startswith("Limits of f1, now ")
+        assert about.hint.endswith("; type 40 turns, $1, 10m, 200k tokens or none")
+        await driver.type("40 turns, lots")
+        await driver.keys("enter")
+        assert driver.deck.asked(SetLimits) == []
+        assert driver.strip.strip().startswith("No limit: 'lots'. Type 40 turns")
+        await driver.keys("z", "b")
+        await driver.type("none, 40 turns $1")
+        await driver.keys("enter")
+        assert driver.deck.asked(SetLimits) == [
+            SetLimits(handle="f1", max_turns=40, budget_usd="1")
+        ]
+        await driver.screen.act("cost")
+        await driver.keys("b")
+        assert driver.screen.area.purpose.kind == "budget"
 
 
 async def test_owed_is_walked_and_settled_by_reading() -> None:

@@ -119,6 +119,15 @@ class LimitNeared(Event, frozen=True, kw_only=True, tag="limit.neared"):
     """Part of it that is used, 0 to 1."""
 
 
+class ForkLimited(Event, frozen=True, kw_only=True, tag="fork.limited"):
+    """The person gave a fork other limits: all four as they are now, None is no limit."""
+
+    max_turns: int | None = None
+    timeout_s: float | None = None
+    budget_usd: str | None = None
+    budget_tokens: int | None = None
+
+
 class ForkSteered(Event, frozen=True, kw_only=True, tag="fork.steered"):
     """The person's message to a fork; it is delivered at the next tool boundary."""
 
@@ -195,6 +204,7 @@ ForkFamily: TypeAlias = (
     | ForkStarted
     | ForkDelayed
     | LimitNeared
+    | ForkLimited
     | ForkSteered
     | ForkStopped
     | ForkSaving

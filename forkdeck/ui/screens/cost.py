@@ -61,6 +61,6 @@ class CostScreen(Page):
         await self.deck_app.copy_text(as_csv(self._deck.state))
 
     def do_budget(self) -> None:
-        """Set the budget, in the prompt of the deck."""
+        """Set the session's budget, in the prompt of the deck."""
         self.dismiss()
-        self.deck_app.ask_in_deck("budget")
+        self.deck_app.ask_in_deck("session_budget")

@@ -20,9 +20,11 @@ from forkdeck.model.intents import (
     WithdrawPrompt,
 )
 from forkdeck.store import selectors
+from forkdeck.store.figures import limit_words
 from forkdeck.ui import formats
 from forkdeck.ui.commands import Outcome, UiAction, completions, interpret, runs_alone
 from forkdeck.ui.editor import edit
+from forkdeck.ui.limit_text import EXAMPLE, limits_of
 from forkdeck.ui.prompt import PARENT as TO_PARENT
 from forkdeck.ui.prompt import PromptArea, Purpose
 from forkdeck.ui.screens.cache import CacheScreen
@@ -127,6 +129,8 @@ class DeckTalk(DeckMoves, DeckReplay):
                 return RenameSession(title=" ".join(text.split()))
             case "budget":
                 return self._budget(text)
+            case "limits":
+                return self._limits(purpose.about, text)
             case "goto":
                 self.goto(text)
             case "search":
@@ -148,9 +152,30 @@ class DeckTalk(DeckMoves, DeckReplay):
             return None
         return SetBudget(budget_usd=str(amount))
 
+    def _limits(self, handle: str, text: str) -> Intent | None:
+        fork = self.state.forks.get(handle)
+        if fork is None or not text.strip(" ,"):
+            self.say("the limits stay as they are")
+            return None
+        try:
+            return limits_of(text, handle, fork)
+        except UsageError as error:
+            self.say(f"{error.what} {error.remedy} The limits stay as they are.", "warning")
+            return None
+
     # --- one-line questions
 
     def do_budget(self) -> None:
+        """Ask for the limits of the selected fork; else for the session's budget."""
+        if self.fork is None:
+            self.do_session_budget()
+            return
+        fork = self.state.forks[self.fork]
+        now = limit_words(fork.max_turns, fork.timeout_s, fork.budget_usd, fork.budget_tokens)
+        hint = f"Limits of {self.fork}, now {now}; type {EXAMPLE}"
+        self.focus_prompt(Purpose("limits", self.fork, hint))
+
+    def do_session_budget(self) -> None:
         """Ask for the session's budget."""
         now = self.state.session.budget_usd
         known = "there is none now" if now is None else f"now {formats.money(now)}"
