@@ -190,10 +190,12 @@ class RateGate:
                 ticket.waiting(reason, closed)
 
     def _set_timer(self) -> None:
-        """Wake up when the gate opens; only while someone waits for that."""
-        now = self._clock.monotonic_ms()
-        until = max(self._opens_at_ms, self._next_at_ms)
-        wanted = bool(self._queue) and until > now and self._inside.total() < self._width
+        """Wake up when the gate opens; only while someone waits for that.
+
+        The clock is not asked again: it may have passed that moment since `_admit` looked, and
+        then nobody else would let the waiting one in.
+        """
+        wanted = bool(self._queue) and self._inside.total() < self._width
         if self._timer is not None and not wanted:
             self._timer.cancel()
             self._timer = None

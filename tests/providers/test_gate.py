@@ -257,3 +257,17 @@ async def test_same_seed_same_waits(clock):
         return [gate.wait_after(errors.ServerFault("x"), n) for n in (1, 2, 3, 4)]
 
     assert waits() == waits()
+
+
+async def test_time_that_passes_while_it_tells_leaves_nobody_waiting(clock):
+    """The moment to open may come between the look at the clock and the timer."""
+    gate = RateGate(clock, width=8, rng=random.Random(1))
+    gate.wait_after(errors.RateLimited("Too many.", status=429, retry_after_s=2.0), 1)
+
+    def late(_: str, ms: int) -> None:
+        clock.ms += ms
+
+    entered = asyncio.create_task(gate.enter("a", late))
+    await settle()
+    assert entered.done()
+    entered.cancel()
