@@ -167,22 +167,17 @@ class ForkRunner:
             await asyncio.gather(watch, return_exceptions=True)
 
     def relimit(self, fork: Fork) -> None:
-        """Let a fork that is driven now have its limits as the state has them."""
-        run = fork.run
-        if run is None or fork.watch is None or fork.expired:
+        """Let a fork that was started and is not over have its limits as the state has them."""
+        run, state = fork.run, self._hub.state.forks[fork.handle]
+        if run is None or state.settled:
             return
-        state = self._hub.state.forks[fork.handle]
         run.limits = fork_limits(state, run.usd_before, run.tokens_before)
-        run.stop = ""
-        run.notes.append(
-            LIMITED.format(
-                limits=limit_words(
-                    state.max_turns, state.timeout_s, state.budget_usd, state.budget_tokens
-                )
-            )
-        )
-        fork.watch.cancel()
-        fork.watch = self._watching(fork, run)
+        now = limit_words(state.max_turns, state.timeout_s, state.budget_usd, state.budget_tokens)
+        run.notes.append(LIMITED.format(limits=now))
+        if fork.watch is not None and not fork.expired:
+            run.stop = ""
+            fork.watch.cancel()
+            fork.watch = self._watching(fork, run)
 
     def _watching(self, fork: Fork, run: Run) -> asyncio.Task[None]:
         return asyncio.create_task(self._watch_time(fork, run), name=f"time {fork.handle}")

@@ -386,3 +386,25 @@ async def test_limits_that_cannot_be_are_refused(make_rig: MakeRig) -> None:
     said = await rig.do(SetLimits(handle="f1", budget_usd="1"))
     assert said.text.startswith("A budget of $1 cannot be kept: no price of claude-opus-5-5")
     assert rig.fork("f1") == before
+
+
+async def test_a_fork_that_waits_for_the_cache_has_new_limits_too(rig: Rig) -> None:
+    """It was started, but no clock runs yet."""
+    first = asyncio.Event()
+    arguments = tasks("a", "b", max_concurrency=2)
+    for task in arguments["tasks"]:
+        task["seed"] = "placeholder"
+
+    def child(asked: Asked) -> Reply:
+        if asked.run == "f1":
+            return Reply(REPORT, gate=first)
+        return Reply(REPORT if "last step" in asked.text else "I look.", [READ])
+
+    rig.provider.script = parent_then(Reply("I fork.", [("fork_join", arguments)]), child)
+    await rig.do(SendPrompt(text="go"))
+    await rig.until(lambda: "f2" in rig.state.forks and rig.fork("f2").status == "WAIT")
+    assert rig.bodies("f2") == []
+    assert (await rig.do(SetLimits(handle="f2", max_turns=1))).ok
+    first.set()
+    await rig.idle()
+    assert (rig.fork("f2").reason, len(rig.bodies("f2"))) == ("turns", 2)

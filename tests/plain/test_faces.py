@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 
 from forkdeck.model.events import Event, UnknownEvent
-from forkdeck.model.events.fork import BatchAdmitted, ClaimsChecked, ForkStopped
+from forkdeck.model.events.fork import BatchAdmitted, ClaimsChecked, ForkLimited, ForkStopped
 from forkdeck.model.events.session import NoticeRaised, SessionClosed, SessionResumed
 from forkdeck.model.events.step import (
     CacheJudged,
@@ -130,6 +130,19 @@ def test_a_session_reads_like_this() -> None:
         "0:09 [f1 tests] DONE  end_turn · 5.0 s · 1 tool · –",
         "0:10 [parent] ERROR turn failed: 401",
         "0:10 [parent]       Set a key.",
+    ]
+
+
+def test_waits_without_an_end_and_limits_by_the_person() -> None:
+    """No time is told that is not known."""
+    lines = printed(
+        queued(),
+        RequestDelayed(run="f1", reason="budget", wait_ms=0),
+        ForkLimited(run="f1", max_turns=40, timeout_s=600),
+    )
+    assert lines[-2:] == [
+        "0:02 [f1 tests] WAIT  budget",
+        "0:03 [f1 tests] NOTE  limits by the person: 40 turns, 10m",
     ]
 
 
