@@ -63,7 +63,10 @@ async def checks(
     settings = project.loaded.settings
     rows = [_key(host), _git(repo), _sandbox(enforcement)]
     prices = Prices(settings.prices, listed=prices_listed(host, settings))
-    if quick and settings.model not in settings.prices and prices_listed(host, settings):
+    if settings.model in settings.prices:
+        origin = project.loaded.origins["prices"]
+        rows.append(Check("prices", True, f"{settings.model}, yours from {origin}"))
+    elif quick and prices_listed(host, settings):
         rows.append(Check("prices", True, f"list prices of {_list_name()}"))
     else:
         where = "" if prices_listed(host, settings) else f" at {endpoint_name(host, settings)}"

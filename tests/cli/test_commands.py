@@ -145,6 +145,15 @@ def test_the_doctor_does_not_promise_list_prices_elsewhere(program: Program) -> 
     assert "no price known for claude-opus-5-5 at 127.0.0.1:" in done.out
 
 
+def test_the_doctor_names_the_file_of_a_price_that_is_the_persons(program: Program) -> None:
+    program.config.mkdir()
+    file = program.config / "config.toml"
+    file.write_text('[prices."claude-opus-5-5"]\ninput = 1\noutput = 2\n')
+    done = program.run("doctor")
+    assert f"claude-opus-5-5, yours from {file}" in done.out
+    assert "genai-prices" not in done.out
+
+
 def test_sessions_as_a_table_and_as_json(program: Program) -> None:
     assert program.run("sessions").out.startswith("No saved sessions in ")
     program.run("run", "say hello")
