@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from forkdeck.ui.cache_rows import VERDICTS
 from forkdeck.ui.commands import COMMANDS
 from forkdeck.ui.key_table import markdown
 
@@ -20,9 +21,16 @@ def commands_table() -> str:
     return "\n".join(rows)
 
 
+def verdicts_table() -> str:
+    """Return the table of cache verdicts."""
+    rows = ["| verdict | means |", "|---|---|"]
+    return "\n".join(rows + [f"| {word} | {meaning} |" for word, meaning in VERDICTS])
+
+
 def with_tables(text: str) -> str:
     """Return the README's text with its generated parts as they should be."""
-    for name, table in (("keys", markdown()), ("commands", commands_table())):
+    tables = {"keys": markdown(), "commands": commands_table(), "verdicts": verdicts_table()}
+    for name, table in tables.items():
         pattern = re.compile(rf"(<!-- {name}: [^\n]* -->\n).*?(<!-- /{name} -->)", re.DOTALL)
         text, found = pattern.subn(
             lambda match, table=table: f"{match[1]}{table.strip()}\n{match[2]}", text

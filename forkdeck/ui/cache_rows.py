@@ -28,22 +28,26 @@ _COLUMNS: tuple[tuple[str, int, int, Callable[[CacheRow], str]], ...] = (
 """Heading, cells, width of the page it needs, and its figure."""
 
 VERDICTS: tuple[tuple[str, str], ...] = (
-    ("HIT", "all of the shared prefix was read from the cache, at the price of cache reads"),
-    ("PARTIAL", "a part of it was read; behind the first difference all was paid anew"),
-    ("MISS", "nothing of it was read: it differs from the start on, or it was too old"),
-    ("COLD", "nothing could be read yet: this request was the first to write the prefix"),
-    ("BELOW MINIMUM", "too short: the endpoint caches nothing under its least length"),
+    ("HIT", "the shared prefix was read from the cache"),
+    ("PARTIAL", "only a part of it was read, though all of it was expected"),
+    ("MISS", "nothing of it was read, though expected; its reason is told"),
+    (
+        "COLD",
+        "not all of it was read, as expected: a first request, a seed without the messages, "
+        "another model or effort, a summary, five minutes without use, or no cache marks",
+    ),
+    ("BELOW MINIMUM", "too short: the model caches nothing under its least length"),
     ("UNKNOWN", "the endpoint does not say what it read from a cache"),
 )
-"""What each verdict means, in one line."""
+"""What each verdict means; the README has the same words."""
 
 _WORDS: tuple[tuple[str, str], ...] = (
-    ("read", "tokens taken from the cache: a fork's first request, the parent's last one"),
+    ("read", "from the cache: by a fork's first request, the parent's last"),
     ("expected", "tokens of the prefix it shares with the run it came from"),
     ("written", "tokens this request put into the cache, for the next ones"),
-    ("fresh", "tokens behind the last mark: neither read nor written, at the full price"),
+    ("fresh", "tokens behind the last mark: not cached, at the full price"),
     ("saved", "what reading cost less than sending the same tokens uncached"),
-    ("head", "fingerprint of model, system and tools: another head shares nothing"),
+    ("head", "fingerprint of model, system, tools, thinking and effort"),
 )
 
 
@@ -123,5 +127,7 @@ def _chosen(row: CacheRow, width: int) -> list[Row]:
 def _legend(width: int) -> list[Row]:
     rows = [line([("heading", "  the words")], width=width)]
     for word, meaning in (*_WORDS, *VERDICTS):
-        rows.append(line([("text", f"    {fit(word, 15)}"), ("muted", meaning)], width=width))
+        for index, part in enumerate(wrapped(meaning, width=width - 20, style="muted")):
+            lead: Span = ("text", f"    {fit(word if not index else '', 15)}")
+            rows.append(Row(spans=(lead, *part.spans)))
     return rows

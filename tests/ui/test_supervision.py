@@ -169,6 +169,15 @@ def test_no_row_of_the_cache_page_is_wider_than_it(width: int) -> None:
         assert all(len(row.text) <= width for row in rows)
 
 
+def test_no_line_of_the_legend_is_cut_at_80_columns() -> None:
+    view = cache_view(scenes.troubled().state())
+    rows = [row.text for row in cache_rows(view, selected=0, width=80)]
+    legend = rows[rows.index(next(row for row in rows if "the words" in row)) :]
+    assert not any("…" in row for row in legend)
+    shown = " ".join(" ".join(legend).split())
+    assert all(meaning in shown for _, meaning in VERDICTS)
+
+
 def test_an_endpoint_that_tells_nothing_of_a_cache_is_not_a_zero() -> None:
     script = scenes.Script().opened().parent_talk().batch(1).started("f1")
     rows = cache_rows(cache_view(scenes.Script().opened().state()), selected=0, width=120)
