@@ -205,6 +205,19 @@ async def test_missing_usage_and_null_cache_fields():
     assert null[0].message.usage.input_tokens > 0
 
 
+async def test_who_counts_no_cache_counts_the_whole_prompt_as_input():
+    long = {**text("word " * 20_000), "cache_control": {"type": "ephemeral"}}
+    request = body(user(long))
+    async with serving(TALKS) as (server, client):
+        whole, _ = await events(client, request)
+        server.inject("null_cache")
+        null, _ = await events(client, request)
+    usage = whole[0].message.usage
+    parts = (usage.cache_creation_input_tokens, usage.cache_read_input_tokens)
+    assert null[0].message.usage.input_tokens == usage.input_tokens + sum(parts) > 0
+    assert parts != (0, 0)
+
+
 async def test_unknown_events_keep_the_known_ones_whole():
     async with serving(TALKS) as (server, client):
         server.inject("unknown_events")

@@ -39,7 +39,7 @@ KINDS: Final = {
     "slow_chunks": "`seconds` of silence before every event after `after` events",
     "malformed_line": "a data line that is no JSON after `after` events",
     "missing_usage": "no usage anywhere",
-    "null_cache": "cache fields are null",
+    "null_cache": "cache fields are null, the whole prompt counts as input",
     "unknown_events": "an unknown event, block type and delta type stand in the stream",
     "unnamed_events": "records without an event line",
     "unsigned_thinking": "thinking without a signature",
@@ -366,5 +366,9 @@ def _without_usage(kind: str, event: JsonDict) -> JsonDict:
 def _stripped(kind: str, holder: JsonDict) -> JsonDict:
     if kind == "missing_usage":
         return {key: value for key, value in holder.items() if key != "usage"}
-    usage = dict.fromkeys(_CACHE_FIELDS)
-    return {**holder, "usage": {**holder["usage"], **usage}}
+    usage: JsonDict = {**holder["usage"], **dict.fromkeys(_CACHE_FIELDS)}
+    if "input_tokens" in usage:
+        # Who counts no cache counts the whole prompt as input.
+        counted = ("input_tokens", *_CACHE_FIELDS[:2])
+        usage["input_tokens"] = sum(holder["usage"].get(name) or 0 for name in counted)
+    return {**holder, "usage": usage}
