@@ -200,7 +200,7 @@ KEYS: tuple[Key, ...] = (
     Key("forks.wake", _one_of("auto", "never"), kind="text"),
     Key("forks.report_chars", _whole(500, 1_000_000), "limit"),
     Key("forks.batch_report_chars", _whole(500, 4_000_000), "limit"),
-    Key("forks.plan", _one_of("auto", "always", "never"), kind="text"),
+    Key("forks.plan", _one_of("auto", "confirm", "never"), kind="text"),
     Key("forks.plan_above_usd", _dollars, "limit"),
     Key("forks.budget_tokens", _whole(1, 1_000_000_000), "limit"),
     Key("forks.batch_max_turns", _whole(1, 100_000), "limit"),

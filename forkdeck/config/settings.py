@@ -59,7 +59,7 @@ class ForkSettings(msgspec.Struct, frozen=True, kw_only=True):
     wake: Literal["auto", "never"] = "auto"
     report_chars: int = 16_000
     batch_report_chars: int = 48_000
-    plan: Literal["auto", "always", "never"] = "auto"
+    plan: Literal["auto", "confirm", "never"] = "auto"
     plan_above_usd: Decimal = Decimal("0.50")
     budget_tokens: int | None = None
     """Input, output and cache writes of one fork; cache reads do not count."""

@@ -121,7 +121,11 @@ class Admission:
             )
 
     def _batch(self, run: Run, wish: Wish, plans: tuple[ForkPlan, ...]) -> BatchPlan:
-        lost = [override_note(plan, run.warmth.tokens, self._parts.prices) for plan in plans]
+        lost = [
+            override_note(plan, run.warmth.tokens, self._parts.prices)
+            for plan in plans
+            if self._parts.provider.endpoint_for(plan.head.model).cache_control
+        ]
         agents = map(self._profiles.agent, (spec.agent_type for spec in wish.tasks))
         told = (
             *wish.notes,
@@ -181,7 +185,7 @@ class Admission:
             source_message_id=run.previous_message_id,
             thinking_from=min(run.thinking_from, seed.inherited_messages),
             shared_marks=frozen.marks(seed, same=same),
-            warmth=frozen.warmth(seed, same=same),
+            warmth=frozen.warmth(seed, head),
             policy=_policy(spec, profile, agent),
             limits=limits,
             depth=run.depth + 1,

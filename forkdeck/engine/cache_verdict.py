@@ -5,7 +5,7 @@ Called by the step when the first usage of a request arrives. Pure functions.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from forkdeck.model.events.step import CacheJudged
@@ -15,8 +15,8 @@ from forkdeck.model.words import Verdict
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from forkdeck.engine.run import Run
-    from forkdeck.model.ports import PriceBook
+    from forkdeck.engine.run import Run, Warmth
+    from forkdeck.model.ports import EndpointFacts, PriceBook
     from forkdeck.model.raw import JsonDict
     from forkdeck.model.usage import Usage
 
@@ -25,6 +25,8 @@ ENTRY_LIFE_MS = 300_000
 
 WHOLE = 0.95
 """Share of the expected tokens from which a read counts as a full hit."""
+
+NO_MARKS = "this endpoint takes no cache marks: nothing is cached"
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,8 @@ class Expectation:
         first: It is the first request of a fork.
         shared_tokens: Of `tokens`, what was inherited.
         differs: Where it stops being equal to the source's request, in words.
+        overrides: Parameters that alone make it cold.
+        else_cold: What `cold` is when the endpoint takes none of them.
     """
 
     tokens: int | None
@@ -46,6 +50,26 @@ class Expectation:
     first: bool = False
     shared_tokens: int | None = None
     differs: str = ""
+    overrides: frozenset[str] = frozenset()
+    else_cold: str = ""
+
+    def as_sent(self, endpoint: EndpointFacts) -> Expectation:
+        """Return what to expect of the request as it went out, without what was left out of it."""
+        if not endpoint.cache_control:
+            return replace(self, cold=NO_MARKS, differs="")
+        if _left_out(self.overrides, endpoint):
+            # That they differ is all that differs.
+            return replace(self, cold=self.else_cold, differs="")
+        return self
+
+
+def why_cold(warmth: Warmth, now_ms: int, endpoint: EndpointFacts) -> str:
+    """Return why a request at `now_ms` should find nothing in the cache; empty when it should."""
+    if not endpoint.cache_control:
+        return NO_MARKS
+    if warmth.cold and not _left_out(warmth.overrides, endpoint):
+        return warmth.cold
+    return _why_gone(warmth, now_ms)
 
 
 def expectation(
@@ -60,29 +84,48 @@ def expectation(
         body: The request, to name a position.
     """
     warmth = run.warmth
-    cold = warmth.cold
-    if not cold and warmth.tokens is None:
-        cold = "nothing was sent before"
-    elif not cold and warmth.at_ms is not None and is_stale(warmth.at_ms, now_ms):
-        minutes = (now_ms - warmth.at_ms) // 60_000
-        cold = f"the cached prefix was last used {minutes} minutes ago; it lives five minutes"
+    gone = _why_gone(warmth, now_ms)
     first = run.steps == 0 and run.previous_mark is None and not run.is_parent
     differs = ""
     if first and body is not None:
         index = first_difference(run.source_record, found)
         differs = "" if index is None else describe_position(body, index)
     return Expectation(
-        warmth.tokens, run.facts.cache_minimum_tokens, cold, first, warmth.shared_tokens, differs
+        warmth.tokens,
+        run.facts.cache_minimum_tokens,
+        warmth.cold or gone,
+        first,
+        warmth.shared_tokens,
+        differs,
+        warmth.overrides,
+        gone,
     )
 
 
-def is_stale(at_ms: int | None, now_ms: int) -> bool:
-    """Tell whether a prefix that was last used at `at_ms` has left the cache."""
-    return at_ms is not None and now_ms - at_ms > ENTRY_LIFE_MS
+def _why_gone(warmth: Warmth, now_ms: int) -> str:
+    """Return why a prefix that nothing else makes cold is not in the cache; empty when it is."""
+    if warmth.at_ms is None:
+        return "nothing was sent before"
+    if not warmth.tokens:
+        return "how long the shared prefix is was not told yet"
+    if now_ms - warmth.at_ms <= ENTRY_LIFE_MS:
+        return ""
+    minutes = (now_ms - warmth.at_ms) // 60_000
+    return f"the cached prefix was last used {minutes} minutes ago; it lives five minutes"
+
+
+def _left_out(overrides: frozenset[str], endpoint: EndpointFacts) -> bool:
+    """Tell whether all these parameters, and there are some, are not sent to the endpoint."""
+    taken = {"effort": endpoint.effort, "thinking": endpoint.thinking}
+    return bool(overrides) and not any(taken.get(name, True) for name in overrides)
 
 
 def verdict(expected: Expectation, read: int | None) -> Verdict:
-    """Judge a read against what was expected; None read means the endpoint told nothing."""
+    """Judge a read against what was expected; None read means the endpoint told nothing.
+
+    COLD is what was not all read and was not expected to be: tools and system may have been.
+    MISS and PARTIAL are what was expected and not, or not all, read.
+    """
     if read is None:
         return "UNKNOWN"
     if expected.tokens and not expected.cold and read >= WHOLE * expected.tokens:

@@ -1,24 +1,24 @@
-"""The price range of a launch, told before it starts.
+"""The price range of a fork, told before it starts.
 
-Three prices: one short step per fork (`low`), what such forks cost as a rule (`likely`), and the
+Three prices: one short step (`low`), what such forks cost as a rule (`likely`), and the
 most that long work may cost within the limits (`high`). What is usual is learnt from the forks
 of the session that are over; before there are `ENOUGH` of them it is assumed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from statistics import mean
 from typing import TYPE_CHECKING
 
-from forkdeck.engine.frozen import prefix_is_warm
 from forkdeck.engine.step_price import DIRECTIVE_TOKENS
+from forkdeck.model.launching import ForkPrice
+from forkdeck.store.plan_figures import CENT
 
 if TYPE_CHECKING:
     from forkdeck.engine.plans import ForkPlan
-    from forkdeck.model.ports import PriceBook
+    from forkdeck.model.ports import EndpointFacts, PriceBook
     from forkdeck.model.state import DeckState, ForkState
 
 ENOUGH = 3
@@ -27,7 +27,8 @@ ENOUGH = 3
 LONG = 3
 """How many times the usual number of steps long work takes."""
 
-CENT = Decimal("0.01")
+_EXACT = Decimal("0.000001")
+"""To what one fork's price is kept: sums of many are told in cents."""
 
 
 @dataclass(frozen=True)
@@ -45,20 +46,6 @@ class Habit:
     answer_tokens: int = 500
 
 
-@dataclass(frozen=True)
-class PriceRange:
-    """A launch's price in US dollars."""
-
-    low: Decimal
-    likely: Decimal
-    high: Decimal
-
-    def texts(self) -> tuple[str, str, str]:
-        """Return the three in cents, as decimal text."""
-        cents = [str(each.quantize(CENT)) for each in (self.low, self.likely, self.high)]
-        return cents[0], cents[1], cents[2]
-
-
 def habit(state: DeckState) -> Habit:
     """Return what forks of this session did as a rule, or what is assumed without them."""
     known = [fork for fork in state.forks.values() if _counts(fork, state)]
@@ -72,24 +59,23 @@ def habit(state: DeckState) -> Habit:
 
 
 def estimate(
-    prices: PriceBook, plans: Sequence[ForkPlan], now_ms: int, usual: Habit
-) -> PriceRange | None:
-    """Return the price range of a launch; None when a price is not known.
+    prices: PriceBook, plan: ForkPlan, usual: Habit, endpoint: EndpointFacts, *, warm: bool
+) -> tuple[ForkPrice | None, ForkPrice | None]:
+    """Return the price of one fork, and its price as the first one of a prefix that is not cached.
 
-    The children of one cold prefix pay its write once: the first one leads, the others read.
+    The first is None when the model has no known price; the second also when no prefix is to be
+    written: it is in the cache, or the endpoint caches nothing or does not say so, and all is
+    counted as fresh input.
     """
-    total = PriceRange(Decimal(0), Decimal(0), Decimal(0))
-    written: set[tuple[str, str]] = set()
-    for plan in plans:
-        price = prices.per_token_usd(plan.head.model)
-        if price is None:
-            return None
-        key = (plan.head.sha256, plan.seed.mode)
-        reads = prefix_is_warm(plan.warmth, now_ms) or key in written
-        written.add(key)
-        one = _one(plan, price, usual, reads=reads)
-        total = PriceRange(total.low + one.low, total.likely + one.likely, total.high + one.high)
-    return total
+    price = prices.per_token_usd(plan.head.model)
+    if price is None:
+        return None, None
+    fresh, write, read, output = price
+    if not endpoint.caches:
+        return _one(plan, (fresh, fresh, output), usual, first=fresh), None
+    rates = (write, read, output)
+    one = _one(plan, rates, usual, first=read)
+    return one, None if warm else _one(plan, rates, usual, first=write)
 
 
 def override_note(plan: ForkPlan, prefix_tokens: int | None, prices: PriceBook) -> str:
@@ -106,18 +92,21 @@ def override_note(plan: ForkPlan, prefix_tokens: int | None, prices: PriceBook) 
 
 
 def _one(
-    plan: ForkPlan,
-    price: tuple[Decimal, Decimal, Decimal, Decimal],
-    usual: Habit,
-    *,
-    reads: bool,
-) -> PriceRange:
-    """Price one fork: its first request, then steps that each read what the last one wrote."""
-    _, write, read, output = price
+    plan: ForkPlan, rates: tuple[Decimal, Decimal, Decimal], usual: Habit, *, first: Decimal
+) -> ForkPrice:
+    """Price one fork: its first request, then steps that each read what the last one wrote.
+
+    Args:
+        plan: The fork.
+        rates: Per token: written, read, answered.
+        usual: What a fork does as a rule.
+        first: Per token of the prefix in the first request.
+    """
+    write, read, output = rates
     prefix = plan.warmth.tokens or plan.head.estimated_tokens + _seed_tokens(plan)
-    first = prefix * (read if reads else write) + DIRECTIVE_TOKENS * write
+    begin = prefix * first + DIRECTIVE_TOKENS * write
     answer = usual.answer_tokens * output
-    low = first + answer
+    low = begin + answer
     most = plan.limits.max_turns or LONG * usual.steps
     usd = plan.limits.budget_usd
 
@@ -127,10 +116,12 @@ def _one(
         reading = sum(
             (prefix + DIRECTIVE_TOKENS + step * growth) * read for step in range(1, steps)
         )
-        spent = first + reading + (steps - 1) * growth * write + steps * answer
+        spent = begin + reading + (steps - 1) * growth * write + steps * answer
         return spent if usd is None else min(spent, max(usd, low))
 
-    return PriceRange(low, work(usual.steps), work(LONG * usual.steps))
+    usual_usd, most_usd = work(usual.steps), work(LONG * usual.steps)
+    cents = [str(each.quantize(_EXACT)) for each in (low, usual_usd, most_usd)]
+    return ForkPrice(low_usd=cents[0], likely_usd=cents[1], high_usd=cents[2])
 
 
 def _seed_tokens(plan: ForkPlan) -> int:

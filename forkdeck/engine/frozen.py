@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from forkdeck.engine.cache_verdict import is_stale
+from forkdeck.engine.cache_verdict import why_cold
 from forkdeck.engine.recorded import head_positions
-from forkdeck.engine.run import Run, Sent, Warmth
+from forkdeck.engine.run import PrefixUse, Run, Sent, Warmth
 from forkdeck.model.ports import Seed
 from forkdeck.model.prefix import positions
 from forkdeck.model.raw import from_raw
@@ -23,8 +23,13 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from forkdeck.engine.plans import ForkPlan
+    from forkdeck.model.ports import EndpointFacts
     from forkdeck.model.state import DeckState
     from forkdeck.seeds.head import RequestHead
+
+_OTHERS = ("model", "system prompt", "tool list")
+_LEFT_OUT = frozenset(("effort", "thinking"))
+"""Parts of a head that an endpoint may not take."""
 
 COLD_SEEDS = ("turns:", "none")
 WHOLE_SEEDS = ("before_call", "completed_turns")
@@ -81,18 +86,29 @@ class Frozen:
         inside = [end for end in ends if 0 <= end < seed.boundary]
         return (max(inside), tail) if inside else (tail,)
 
-    def warmth(self, seed: Seed, *, same: bool) -> Warmth:
-        """Return what a child of this seed should find in the cache."""
+    def warmth(self, seed: Seed, head: RequestHead) -> Warmth:
+        """Return what a child of this seed and head should find in the cache."""
         source = self._run.warmth
         if self._is_cold(seed):
             return Warmth(cold=f"the seed {seed.mode} does not share the messages")
-        if not same:
-            return Warmth(cold="another model, effort or system prompt has a cache of its own")
+        changed = self._run.head.changes(head)
+        if changed - _LEFT_OUT:
+            what = next(name for name in _OTHERS if name in changed)
+            return Warmth(cold=f"another {what} has a cache of its own")
         tokens = source.tokens
         sent = self._sent.mark + 1
         if tokens is not None and 0 < seed.boundary < sent:
             tokens = round(tokens * seed.boundary / sent)
-        return replace(source, tokens=tokens, shared_tokens=tokens)
+        shared = replace(source, tokens=tokens, shared_tokens=tokens)
+        if not changed or source.cold:
+            return shared
+        # Whether it was sent, and so has a cache of its own, is known when it is answered.
+        return replace(
+            shared,
+            use=PrefixUse(source.at_ms),
+            cold=f"another {' and '.join(sorted(changed))} has a cache of its own",
+            overrides=changed,
+        )
 
     def _is_cold(self, seed: Seed) -> bool:
         return seed.mode.startswith(COLD_SEEDS) or (
@@ -116,13 +132,6 @@ def _last_sent(run: Run, head: int) -> Sent:
     return Sent(record, mark)
 
 
-def is_warm(plan: ForkPlan, now_ms: int) -> bool:
+def is_warm(plan: ForkPlan, now_ms: int, endpoint: EndpointFacts) -> bool:
     """Tell whether a child's whole shared prefix is in the cache already."""
-    return prefix_is_warm(plan.warmth, now_ms) and plan.seed.mode in WHOLE_SEEDS
-
-
-def prefix_is_warm(warmth: Warmth, now_ms: int) -> bool:
-    """Tell whether what a child inherits should be in the cache at `now_ms`."""
-    if warmth.cold or not warmth.tokens or warmth.at_ms is None:
-        return False
-    return not is_stale(warmth.at_ms, now_ms)
+    return plan.seed.mode in WHOLE_SEEDS and not why_cold(plan.warmth, now_ms, endpoint)

@@ -9,15 +9,18 @@ from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from forkdeck.engine.estimates import estimate, habit
-from forkdeck.engine.frozen import prefix_is_warm
+from forkdeck.engine.cache_verdict import why_cold
+from forkdeck.engine.estimates import Habit, estimate, habit
 from forkdeck.engine.scopes import Limits, batch_limits, session_limits
 from forkdeck.model.launching import LaunchPlan, PlannedFork
+from forkdeck.store.plan_figures import launch_price, warmth_words
 
 if TYPE_CHECKING:
     from forkdeck.engine.parts import EngineParts
     from forkdeck.engine.plans import BatchPlan, ForkPlan
     from forkdeck.engine.run import Run
+
+NOT_TOLD = "the endpoint does not say what it caches"
 
 
 def plan_of(
@@ -36,19 +39,19 @@ def plan_of(
         max_concurrency: How many of them run at once.
         notes: What else the person should know.
     """
-    state, now_ms = parts.hub.state, parts.hub.now_ms()
-    found = estimate(parts.prices, plans, now_ms, habit(state))
+    state, settings = parts.hub.state, parts.settings.forks
+    forks = tuple(_planned(parts, plan, habit(state)) for plan in plans)
+    found = launch_price(forks)
     low, likely, high = found.texts() if found is not None else (None, None, None)
     shared = [plan.warmth.tokens for plan in plans if plan.warmth.tokens is not None]
     inherits = any(plan.inherited or plan.seed.inherited_blocks for plan in plans)
-    cold = next((plan.warmth.cold for plan in plans if plan.warmth.cold), "")
-    warm = all(prefix_is_warm(plan.warmth, now_ms) for plan in plans) if inherits else None
+    told = inherits and all(fork.warm is not None for fork in forks)
     writes = any(plan.write for plan in plans)
     return LaunchPlan(
-        forks=tuple(_planned(plan) for plan in plans),
+        forks=forks,
         prefix_tokens=max(shared) if shared else run.warmth.tokens,
-        warm=warm,
-        cold_why=(cold or "its last use is more than five minutes ago") if warm is False else "",
+        warm=all(fork.warm for fork in forks) if told else None,
+        cold_why="; ".join(_unique(f.cold_why for f in forks if f.cold_why)) if inherits else "",
         low_usd=low,
         likely_usd=likely,
         high_usd=high,
@@ -59,6 +62,7 @@ def plan_of(
         seeds=tuple(dict.fromkeys(plan.seed.mode for plan in plans)),
         max_concurrency=max_concurrency,
         notes=notes,
+        above_usd=str(settings.plan_above_usd) if settings.plan == "auto" else None,
     )
 
 
@@ -69,14 +73,17 @@ def joined(batches: Sequence[BatchPlan]) -> LaunchPlan:
         return plans[0]
     warm = [plan.warm for plan in plans if plan.warm is not None]
     shared = [plan.prefix_tokens for plan in plans if plan.prefix_tokens is not None]
+    forks = tuple(fork for plan in plans for fork in plan.forks)
+    found = launch_price(forks)
+    low, likely, high = found.texts() if found is not None else (None, None, None)
     return LaunchPlan(
-        forks=tuple(fork for plan in plans for fork in plan.forks),
+        forks=forks,
         prefix_tokens=max(shared) if shared else None,
         warm=all(warm) if warm else None,
-        cold_why=next((plan.cold_why for plan in plans if plan.cold_why), ""),
-        low_usd=_sum([plan.low_usd for plan in plans]),
-        likely_usd=_sum([plan.likely_usd for plan in plans]),
-        high_usd=_sum([plan.high_usd for plan in plans]),
+        cold_why="; ".join(_unique(plan.cold_why for plan in plans if plan.cold_why)),
+        low_usd=low,
+        likely_usd=likely,
+        high_usd=high,
         base_commit=next((plan.base_commit for plan in plans if plan.base_commit), None),
         dirty_files=plans[0].dirty_files if plans else None,
         isolation=_unique(each for plan in plans for each in plan.isolation),
@@ -84,6 +91,7 @@ def joined(batches: Sequence[BatchPlan]) -> LaunchPlan:
         seeds=_unique(each for plan in plans for each in plan.seeds),
         max_concurrency=max((plan.max_concurrency for plan in plans), default=1),
         notes=_unique(each for plan in plans for each in plan.notes),
+        above_usd=next((plan.above_usd for plan in plans), None),
     )
 
 
@@ -94,10 +102,10 @@ def plan_text(plan: LaunchPlan) -> str:
     if plan.low_usd is not None and plan.high_usd is not None:
         price = f"${plan.low_usd} to ${plan.high_usd}, usually ${plan.likely_usd}"
     tokens = "not measured yet" if plan.prefix_tokens is None else f"{plan.prefix_tokens:,} tokens"
-    warmth = {True: ", warm", False: f", cold: {plan.cold_why}", None: ""}[plan.warm]
+    warmth = warmth_words(plan, plan.forks)
     lines = [
         f"{count} fork{'s' if count != 1 else ''}, {price}, {plan.max_concurrency} at once",
-        f"prefix {tokens}{warmth}; seed {', '.join(plan.seeds)}",
+        f"prefix {tokens}{f', {warmth}' if warmth else ''}; seed {', '.join(plan.seeds)}",
     ]
     if plan.base_commit is not None:
         dirty = f", {plan.dirty_files} uncommitted files" if plan.dirty_files else ""
@@ -117,11 +125,11 @@ def asks(plan: LaunchPlan, policy: str, above_usd: Decimal) -> str:
 
     Args:
         plan: The whole launch.
-        policy: ``auto``, ``always`` or ``never``.
+        policy: ``auto``, ``confirm`` or ``never``.
         above_usd: With ``auto``: the usual price from which it is asked about.
     """
-    if policy == "always":
-        return "every launch is asked about (forks.plan = always)"
+    if policy == "confirm":
+        return "every launch is asked about (forks.plan = confirm)"
     if policy == "never" or plan.likely_usd is None:
         return ""
     if Decimal(plan.likely_usd) <= above_usd:
@@ -132,7 +140,11 @@ def asks(plan: LaunchPlan, policy: str, above_usd: Decimal) -> str:
     )
 
 
-def _planned(plan: ForkPlan) -> PlannedFork:
+def _planned(parts: EngineParts, plan: ForkPlan, usual: Habit) -> PlannedFork:
+    endpoint = parts.provider.endpoint_for(plan.head.model)
+    why = why_cold(plan.warmth, parts.hub.now_ms(), endpoint)
+    price, lead = estimate(parts.prices, plan, usual, endpoint, warm=not why)
+    told = endpoint.cache_fields or not endpoint.cache_control
     return PlannedFork(
         handle=plan.handle,
         name=plan.name,
@@ -141,6 +153,11 @@ def _planned(plan: ForkPlan) -> PlannedFork:
         seed=plan.seed.mode,
         model=plan.model,
         effort=plan.effort,
+        warm=not why if told else None,
+        cold_why=why if told else NOT_TOLD,
+        prefix=f"{plan.head.sha256[:12]} {plan.seed.mode}" if endpoint.caches else "",
+        price=price,
+        lead_price=lead,
     )
 
 
@@ -166,15 +183,6 @@ def _words(limits: Limits, whose: str) -> str:
     ]
     told = ", ".join(part for part in parts if part)
     return f"{whose} {told}" if told else ""
-
-
-def _sum(amounts: Sequence[str | None]) -> str | None:
-    total = Decimal(0)
-    for amount in amounts:
-        if amount is None:
-            return None
-        total += Decimal(amount)
-    return str(total)
 
 
 def _unique(items: Iterable[str]) -> tuple[str, ...]:

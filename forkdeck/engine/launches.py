@@ -22,6 +22,7 @@ from forkdeck.engine.wishes import from_call
 from forkdeck.errors import AdmissionRefused, ForkDeckError
 from forkdeck.model.events.fork import BatchConfirmed, BatchDetached
 from forkdeck.sandbox.files import in_thread
+from forkdeck.store.plan_figures import warmth_words
 
 if TYPE_CHECKING:
     from forkdeck.engine.admission import Admission, Launch
@@ -168,13 +169,22 @@ class Launches:
     # --- inside ---------------------------------------------------------------------------
 
     def _plan(self, run: Run, wishes: Sequence[Wish]) -> Launch:
+        """Plan a launch.
+
+        Raises:
+            AdmissionRefused: Nothing of it may start.
+        """
+        if self._parts.settings.forks.plan == "confirm" and not self._parts.attached:
+            raise AdmissionRefused(
+                "forks.plan is confirm: a person confirms every launch, and nobody is attached.",
+                "Do the work yourself. For forks the person uses the deck (forkdeck without run), "
+                "or sets forks.plan to auto or never.",
+            )
         return self._admission.plan(run, wishes, plan_mode=self._approvals.mode(run) == "plan")
 
     def _why_ask(self, plan: LaunchPlan) -> str:
         settings = self._parts.settings.forks
-        if not self._parts.attached:
-            return ""
-        return asks(plan, settings.plan, settings.plan_above_usd)
+        return asks(plan, settings.plan, settings.plan_above_usd) if self._parts.attached else ""
 
     def _admit(self, run: Run, batches: Sequence[BatchPlan], *, planned: bool) -> None:
         """Append the events of a launch; queue its forks, unless they wait for a yes."""
@@ -221,11 +231,14 @@ class Launches:
 
     def _group(self, run: Run, fork: Fork, *, alone: bool) -> LaunchGroup:
         """Make a launch group; a source that is being answered leads it."""
-        warm = fork.plan is not None and is_warm(fork.plan, self._hub.now_ms())
+        model = run.head.model if fork.plan is None else fork.plan.head.model
+        endpoint = self._parts.provider.endpoint_for(model)
+        warm = fork.plan is not None and is_warm(fork.plan, self._hub.now_ms(), endpoint)
+        # Where nothing is cached, or nobody can tell, there is nothing to wait for.
         group = LaunchGroup(
             self._parts.clock,
             self._parts.rng,
-            warm=alone or warm or not self._parts.provider.endpoint.cache_fields,
+            warm=alone or warm or not endpoint.caches,
             last_ttft_ms=self._asker.last_ttft_ms,
         )
         state = self._hub.state.runs.get(run.run)
@@ -308,8 +321,8 @@ def _one_line(plan: LaunchPlan, *, waits: bool) -> str:
     if plan.low_usd is not None and plan.high_usd is not None:
         price = f"${plan.low_usd} to ${plan.high_usd}"
     parts = [", ".join(each.handle for each in plan.forks), price]
-    if plan.prefix_tokens is not None and plan.warm is not None:
-        parts.append(f"prefix {plan.prefix_tokens:,} tokens, {'warm' if plan.warm else 'cold'}")
+    if plan.prefix_tokens is not None and (warmth := warmth_words(plan, plan.forks)):
+        parts.append(f"prefix {plan.prefix_tokens:,} tokens, {warmth}")
     if waits:
         parts.append("its plan waits for your answer")
     return " · ".join(parts)

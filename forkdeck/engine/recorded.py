@@ -52,7 +52,7 @@ def take_recorded(run: Run, facts: RunState, endpoint: EndpointFacts) -> None:
     run.recorded = (facts.sent_positions, facts.sent_sha256)
     mark = facts.sent_positions - head_positions(run.head) - 1
     run.previous_mark = mark if 0 <= mark < run.blocks else None
-    run.warmth = Warmth(tokens=facts.prompt_tokens, cold=COLD)
+    run.warmth = Warmth(tokens=facts.prompt_tokens or None, cold=COLD)
 
 
 def stands(head: HeadFacts | None, run: Run, endpoint: EndpointFacts) -> bool:

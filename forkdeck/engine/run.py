@@ -78,6 +78,9 @@ class Warmth:
     """Why nothing can be expected, when that is known beforehand."""
     shared_tokens: int | None = None
     """Of `tokens`, what was inherited; the first step's saving is capped by it."""
+    overrides: frozenset[str] = frozenset()
+    """Request parameters that alone make it cold: ``effort``, ``thinking``. An endpoint that does
+    not take them gets what its source has sent."""
 
     @property
     def at_ms(self) -> int | None:

@@ -341,7 +341,7 @@ class _Exchange:
         run = self._run
         self._judge(done.usage or Usage())
         self._report(done.usage)
-        run.warmth.tokens = done.usage.prompt_tokens if done.usage is not None else None
+        run.warmth.tokens = (done.usage.prompt_tokens or None) if done.usage is not None else None
         run.previous_message_id = done.message_id
         run.steps += 1
         run.partial = ""
@@ -371,7 +371,10 @@ class _Exchange:
             return
         self._judged = True
         reason = self._opened.cache_miss_reason if self._opened else None
-        self._hub.append(judge(self._run, usage, self._expected, self._parts.prices, reason))
+        # Only now is known what the endpoint has taken of the request.
+        endpoint = self._parts.provider.endpoint_for(self._run.head.model)
+        expected = self._expected.as_sent(endpoint)
+        self._hub.append(judge(self._run, usage, expected, self._parts.prices, reason))
 
     def _report(self, usage: Usage | None, *, at_least: bool = False) -> None:
         """Append tokens and money; an endpoint that tells no usage leaves the price unknown."""

@@ -7,6 +7,14 @@ import msgspec
 from forkdeck.model.words import SeedMode
 
 
+class ForkPrice(msgspec.Struct, frozen=True, kw_only=True):
+    """What one fork costs, in US dollars as decimal text: one short step, as a rule, at most."""
+
+    low_usd: str
+    likely_usd: str
+    high_usd: str
+
+
 class PlannedFork(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One fork of a plan."""
 
@@ -18,6 +26,16 @@ class PlannedFork(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     model: str | None = None
     """Only when overridden."""
     effort: str | None = None
+    warm: bool | None = None
+    """Whether what it inherits should be in the cache now; None when that cannot be known."""
+    cold_why: str = ""
+    """Why it is not, or cannot be known, in words."""
+    prefix: str = ""
+    """Forks of one launch with the same text here share a prefix."""
+    price: ForkPrice | None = None
+    """What it costs when its prefix is in the cache, or nothing is cached; None: not known."""
+    lead_price: ForkPrice | None = None
+    """What it costs as the first one of its prefix, which it must write; None: no need to."""
 
 
 class LaunchPlan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -31,9 +49,10 @@ class LaunchPlan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     prefix_tokens: int | None = None
     """Tokens of the shared prefix; None when nothing was measured yet."""
     warm: bool | None = None
-    """Whether the prefix should be in the cache now; None when it has none to share."""
+    """Whether every fork should find its prefix in the cache now; None when there is none to share
+    or the endpoint does not tell."""
     cold_why: str = ""
-    """Why it is not, in words."""
+    """Why not all of them do, or why that cannot be known, in words."""
     low_usd: str | None = None
     likely_usd: str | None = None
     high_usd: str | None = None
@@ -48,3 +67,5 @@ class LaunchPlan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     seeds: tuple[SeedMode, ...] = ()
     max_concurrency: int = 1
     notes: tuple[str, ...] = ()
+    above_usd: str | None = None
+    """The usual price from which the person is asked; None when it is not why they are asked."""

@@ -102,6 +102,10 @@ class AnthropicProvider:
         """What is known of the endpoint, with what it refused or told in this session."""
         return self._endpoint
 
+    def endpoint_for(self, model: str) -> EndpointFacts:
+        """Return what is known of the endpoint for requests to one model."""
+        return msgspec.structs.replace(self._endpoint, **_abilities(self._memory.of(model)))
+
     def on_note(self, told: Callable[[str], None]) -> None:
         """Call `told` with every note that comes from now on; one listener, on the loop."""
         self._told = told

@@ -18,6 +18,14 @@ from forkdeck.model.raw import JsonDict
 from forkdeck.model.tooling import ToolSpec
 from forkdeck.seeds.texts import text
 
+_NAMES = {
+    "model": "model",
+    "system": "system prompt",
+    "tools": "tool list",
+    "thinking": "thinking",
+    "output_config": "effort",
+}
+
 
 class RequestHead:
     """An immutable request head; equal heads have equal `text`."""
@@ -60,6 +68,13 @@ class RequestHead:
     def parts(self) -> JsonDict:
         """Return a shallow copy of the head's request fields; their values are shared."""
         return dict(self._body)
+
+    def changes(self, other: RequestHead) -> frozenset[str]:
+        """Return what another head has otherwise, by the names that a person reads."""
+        if other is self:
+            return frozenset()
+        mine, theirs = self.parts(), other.parts()
+        return frozenset(name for key, name in _NAMES.items() if mine.get(key) != theirs.get(key))
 
     @classmethod
     def from_text(cls, stored: str) -> RequestHead:

@@ -13,6 +13,7 @@ from forkdeck.model.state import Ask, DeckState
 from forkdeck.store.card import Card
 from forkdeck.store.cells import cell_width, cut_end, fit
 from forkdeck.store.figures import clock, dollars, money, plural, tokens
+from forkdeck.store.plan_figures import kept_forks, kept_price, launch_price, warmth_words
 from forkdeck.store.rows_cards import ask_keys
 from forkdeck.store.rows_text import clean_line
 from forkdeck.store.rows_types import Grid, Row, Span
@@ -22,15 +23,6 @@ _FORKS_COMPACT: Final = 2
 _TASK_LINES: Final = 12
 
 
-def kept_forks(plan: LaunchPlan, state: DeckState) -> list[str]:
-    """Return the handles of a plan that would start: those the person has not left out."""
-    return [
-        each.handle
-        for each in plan.forks
-        if each.handle not in state.forks or not state.forks[each.handle].settled
-    ]
-
-
 def launch_words(plan: LaunchPlan, state: DeckState) -> str:
     """Return how many forks a plan would start: ``launch 3 of 4 forks``."""
     kept, every = len(kept_forks(plan, state)), len(plan.forks)
@@ -38,27 +30,54 @@ def launch_words(plan: LaunchPlan, state: DeckState) -> str:
     return f"launch {count}"
 
 
-def price_words(plan: LaunchPlan) -> str:
-    """Return a plan's price range, or that none is known."""
-    low, high = dollars(plan.low_usd), dollars(plan.high_usd)
-    if low is None or high is None:
+def price_words(plan: LaunchPlan, state: DeckState) -> str:
+    """Return the price range of the forks that are left, or that none is known."""
+    price, for_all = kept_price(plan, kept_forks(plan, state))
+    if price is None:
         return "not known for this model"
-    return f"{money(low)} to {money(high)}"
+    return f"{money(price.low)} to {money(price.high)}{_whose(plan, for_all=for_all)}"
 
 
-def prefix_words(plan: LaunchPlan) -> str:
+def usual_words(plan: LaunchPlan, state: DeckState) -> str:
+    """Return what the forks that are left cost as a rule; empty when that is not known."""
+    price, for_all = kept_price(plan, kept_forks(plan, state))
+    if price is None or (for_all and dollars(plan.likely_usd) is None):
+        return ""
+    return f"usually {money(price.likely)}"
+
+
+def why_words(ask: Ask, state: DeckState) -> str:
+    """Return why a launch is asked about, as it holds for the forks that are left."""
+    plan = ask.event.plan
+    if plan is None or plan.above_usd is None:
+        return ask.event.rule
+    kept = kept_forks(plan, state)
+    above, price = dollars(plan.above_usd), launch_price(kept)
+    if len(kept) == len(plan.forks) or above is None or price is None:
+        return ask.event.rule
+    word = "more" if price.likely > above else "no more"
+    return (
+        f"what is left usually costs {money(price.likely)}, {word} than forks.plan_above_usd "
+        f"({money(above)})"
+    )
+
+
+def prefix_words(plan: LaunchPlan, state: DeckState) -> str:
     """Return the shared prefix in words: its tokens, and whether the cache holds it."""
+    warmth = clean_line(warmth_words(plan, kept_forks(plan, state)))
     if plan.prefix_tokens is None:
         return "not measured yet"
-    warmth = {True: ", warm", False: ", cold", None: ""}[plan.warm]
-    why = f": {clean_line(plan.cold_why)}" if plan.warm is False and plan.cold_why else ""
-    return f"{tokens(plan.prefix_tokens)} tokens{warmth}{why}"
+    return f"{tokens(plan.prefix_tokens)} tokens{f', {warmth}' if warmth else ''}"
 
 
-def at_once_words(plan: LaunchPlan) -> str:
-    """Return how many of a plan's forks run at once: ``4``, or ``4 of 30``."""
-    count, most = len(plan.forks), plan.max_concurrency
+def at_once_words(plan: LaunchPlan, state: DeckState) -> str:
+    """Return how many of the forks that are left run at once: ``4``, or ``4 of 30``."""
+    count, most = len(kept_forks(plan, state)), plan.max_concurrency
     return str(count) if most >= count else f"{most} of {count}"
+
+
+def _whose(plan: LaunchPlan, *, for_all: bool) -> str:
+    return f" for all {len(plan.forks)}" if for_all else ""
 
 
 def base_words(plan: LaunchPlan) -> str:
@@ -100,13 +119,13 @@ def plan_card(
     wide = grid.width >= 48
     right: list[Span] = [("muted", f"waiting {waited}" if wide else waited)]
     card.field(("ask", "plan"), [("strong", launch_words(plan, state))], right)
-    price: list[Span] = [("text", price_words(plan))]
-    if (likely := dollars(plan.likely_usd)) is not None:
-        price.append(("muted", f", usually {money(likely)}"))
+    price: list[Span] = [("text", price_words(plan, state))]
+    if usual := usual_words(plan, state):
+        price.append(("muted", f", {usual}"))
     card.field(("muted", "price"), price)
-    card.field(("muted", "prefix"), [("text", prefix_words(plan))])
+    card.field(("muted", "prefix"), [("text", prefix_words(plan, state))])
     seeds = ", ".join(clean_line(seed) for seed in plan.seeds)
-    card.field(("muted", "seed"), [("text", f"{seeds}, {at_once_words(plan)} at once")])
+    card.field(("muted", "seed"), [("text", f"{seeds}, {at_once_words(plan, state)} at once")])
     if base := base_words(plan):
         card.field(("muted", "base"), [("warn" if plan.dirty_files else "text", base)])
     card.field(("muted", "apart"), [("text", ", ".join(map(clean_line, plan.isolation)))])
@@ -115,8 +134,8 @@ def plan_card(
     for note in plan.notes:
         card.field(("muted", "note"), [("warn", clean_line(note))])
     _forks(card, plan, state, _FORKS_COMPACT if compact else _FORKS)
-    if ask.event.rule:
-        card.field(("muted", "why"), [("muted", clean_line(ask.event.rule))])
+    if why := why_words(ask, state):
+        card.field(("muted", "why"), [("muted", clean_line(why))])
     card.gap()
     if recorded:
         card.field(("muted", "replay"), [("muted", "recorded, cannot be answered here")])
@@ -139,7 +158,7 @@ def _fork_card(
     """Return what a planned fork's own pane shows: its task, and the question in short."""
     card = Card(grid, "panel", "rest", compact=compact)
     fork = next(each for each in plan.forks if each.handle == handle)
-    price: Span = ("muted", f"   {price_words(plan)}")
+    price: Span = ("muted", f"   {price_words(plan, state)}")
     card.field(("ask", "plan"), [("strong", launch_words(plan, state)), price])
     kind = "its own worktree" if fork.write else "read-only"
     card.field(("muted", "apart"), [("text", f"{kind}, seed {clean_line(fork.seed)}")])
@@ -155,7 +174,7 @@ def _fork_card(
 
 
 def _forks(card: Card, plan: LaunchPlan, state: DeckState, most: int) -> None:
-    kept = set(kept_forks(plan, state))
+    kept = {fork.handle for fork in kept_forks(plan, state)}
     names = min(14, max(cell_width(clean_line(fork.name)) for fork in plan.forks))
     label = "forks" if len(plan.forks) > 1 else "fork"
     shown = plan.forks if len(plan.forks) <= most + 1 else plan.forks[:most]

@@ -12,19 +12,28 @@ from forkdeck.model.launching import LaunchPlan, PlannedFork
 from forkdeck.model.state import Ask, DeckState
 from forkdeck.store import selectors
 from forkdeck.store.cells import fit
-from forkdeck.store.figures import dollars, limit, money
+from forkdeck.store.figures import limit, money
+from forkdeck.store.plan_figures import (
+    PriceRange,
+    fork_prices,
+    kept_forks,
+    kept_price,
+    waits_for_leader,
+)
 from forkdeck.store.rows_plan import (
     at_once_words,
     base_words,
-    kept_forks,
     launch_words,
     prefix_words,
     price_words,
+    usual_words,
+    why_words,
 )
 from forkdeck.ui.glyphs import badge, marks
 from forkdeck.ui.lines import BLANK, Row, Span, line, outside, rule, wrapped
 
 _LABEL = 12
+_PRICE = 9
 _SCALE = 60
 _STEPS = (Decimal(1), Decimal(2), Decimal(5), Decimal(10))
 
@@ -39,7 +48,8 @@ def plan_rows(
     plan = ask.event.plan
     if plan is None:
         return []
-    kept = set(kept_forks(plan, state))
+    kept = {fork.handle for fork in kept_forks(plan, state)}
+    prices = fork_prices(kept_forks(plan, state))
     found = badge("PLAN", ascii_only=ascii_)
     fork = state.forks.get(ask.run)
     who = "by you" if ask.event.tool == "user" else f"by {fork.name}" if fork else "by the parent"
@@ -51,14 +61,17 @@ def plan_rows(
         ),
         BLANK,
         line([("muted", f"  #  {fit('fork', 14)}  {fit('isolation', 10)}  task")],
-             [("muted", "seed")] if width >= 72 else [], width=width, margin=1),
+             [("muted", f"seed{'usually':>{_PRICE}}" if prices else "seed")] if width >= 72 else [],
+             width=width, margin=1),
         rule(width, margin=2, glyph="-" if ascii_ else "─"),
     ]  # fmt: skip
     for index, each in enumerate(plan.forks):
-        rows.append(_fork(each, kept=each.handle in kept, selected=index == selected, width=width))
-    rows += [BLANK, *_price(plan, state, width, ascii_=ascii_), *_facts(plan, width)]
-    if ask.event.rule:
-        rows += _labelled("asked", ask.event.rule, width)
+        rows.append(
+            _fork(each, prices, kept=each.handle in kept, selected=index == selected, width=width)
+        )
+    rows += [BLANK, *_price(plan, state, width, ascii_=ascii_), *_facts(plan, state, width)]
+    if why := why_words(ask, state):
+        rows += _labelled("asked", why, width)
     if 0 <= selected < len(plan.forks):
         chosen = plan.forks[selected]
         rows += [BLANK, line([("heading", f"  task of {outside(chosen.name)}")], width=width)]
@@ -67,24 +80,28 @@ def plan_rows(
     return rows
 
 
-def _fork(fork: PlannedFork, *, kept: bool, selected: bool, width: int) -> Row:
+def _fork(
+    fork: PlannedFork, prices: dict[str, PriceRange], *, kept: bool, selected: bool, width: int
+) -> Row:
     number = outside(fork.handle[1:])
     kind = ("worktree" if fork.write else "read-only") if kept else "left out"
     more = [fork.model or "", f"effort {fork.effort}" if fork.effort else "", fork.seed]
     name = "strong" if selected else "text" if kept else "muted"
     task = " ".join(fork.task.split())
     right = ", ".join(outside(text) for text in more if text)
+    price = prices.get(fork.handle)
+    usually = f"{'' if price is None else money(price.likely):>{_PRICE}}" if prices else ""
     return line(
         [("muted", f"  {number:>2} "), (name, fit(outside(fork.name), 14)),
          ("muted", f"  {fit(kind, 10)}  "), ("text" if kept else "muted", outside(task))],
-        [("muted", right)] if width >= 72 else [],
+        [("muted", right), ("text", usually)] if width >= 72 else [],
         width=width, margin=1, fill="selected" if selected else "", bar="focus" if selected else "",
     )  # fmt: skip
 
 
 def _price(plan: LaunchPlan, state: DeckState, width: int, *, ascii_: bool) -> list[Row]:
-    usual = dollars(plan.likely_usd)
-    likely = "" if usual is None else f", usually {money(usual)}"
+    usual = usual_words(plan, state)
+    likely = f", {usual}" if usual else ""
     budget = state.session.budget_usd
     spent = selectors.total_cost(state)
     right: list[Span] = []
@@ -92,12 +109,12 @@ def _price(plan: LaunchPlan, state: DeckState, width: int, *, ascii_: bool) -> l
         left = max(Decimal(0), budget - spent.usd)
         right = [("muted", "budget left "), ("text", f"{money(left)} of {limit(budget)}")]
     rows = [
-        line([("muted", f"  {fit('price', _LABEL)}"), ("strong", price_words(plan)),
+        line([("muted", f"  {fit('price', _LABEL)}"), ("strong", price_words(plan, state)),
               ("muted", likely)], right, width=width, margin=1)
     ]  # fmt: skip
-    low, high = dollars(plan.low_usd), dollars(plan.high_usd)
-    if low is not None and high is not None and low <= high and width >= 60:
-        rows.append(_scale(low, high, width, ascii_=ascii_))
+    price, _ = kept_price(plan, kept_forks(plan, state))
+    if price is not None and price.low <= price.high and width >= 60:
+        rows.append(_scale(price.low, price.high, width, ascii_=ascii_))
     return rows
 
 
@@ -118,12 +135,12 @@ def _scale(low: Decimal, high: Decimal, width: int, *, ascii_: bool) -> Row:
     )  # fmt: skip
 
 
-def _facts(plan: LaunchPlan, width: int) -> list[Row]:
+def _facts(plan: LaunchPlan, state: DeckState, width: int) -> list[Row]:
     facts: list[tuple[str, str]] = [
-        ("prefix", prefix_words(plan)),
-        ("at once", at_once_words(plan)),
+        ("prefix", prefix_words(plan, state)),
+        ("at once", at_once_words(plan, state)),
     ]
-    if plan.warm is False and len(plan.forks) > 1:
+    if waits_for_leader(plan, kept_forks(plan, state)):
         facts.append(("warm-up", "the first fork leads, the others follow at its first token"))
     if base := base_words(plan):
         facts.append(("base", base))

@@ -101,6 +101,15 @@ def test_plan_mode_denies_even_what_is_allowed(program: Program) -> None:
     assert not (program.project / "made.txt").exists()
 
 
+def test_forks_that_a_person_must_confirm_do_not_start_without_one(program: Program) -> None:
+    program.config.mkdir(exist_ok=True)
+    (program.config / "config.toml").write_text('[forks]\nplan = "confirm"\n')
+    done = program.run("run", "fork twice")
+    assert "forks.plan is confirm: a person confirms every launch, and nobody is" in done.err
+    assert "[f1" not in done.err
+    assert '"fork.queued"' not in program.log().read_text()
+
+
 def test_a_failed_fork_is_exit_code_3(program: Program) -> None:
     done = program.run("run", "fork and fail")
     assert (done.code, done.out) == (3, "It failed.\n"), done.err

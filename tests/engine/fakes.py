@@ -290,6 +290,10 @@ class ScriptedProvider:
             base_url="http://127.0.0.1", name="scripted", account="aaaa", cache_fields=cache_fields
         )
 
+    def endpoint_for(self, model: str) -> EndpointFacts:
+        del model
+        return self.endpoint
+
     async def stream(self, request: ModelRequest) -> AsyncIterator[StreamPart]:
         self.net.take(request)
         self.requests.append(request)

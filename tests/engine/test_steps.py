@@ -12,6 +12,7 @@ from forkdeck.errors import BadRequest, ContextTooLong, Overloaded, ServerFault
 from forkdeck.model.events.step import RequestDelayed, StepCut, UsageReported
 from forkdeck.model.events.turn import TurnEnded
 from forkdeck.model.intents import InterruptParent, ResendTurn, SendPrompt, SetModel
+from forkdeck.model.ports import EndpointFacts
 from tests.engine.conftest import MakeRig
 from tests.engine.fakes import Asked, FakePrices, Reply
 from tests.engine.rig import REPORT, Rig, join, parent_then
@@ -219,6 +220,26 @@ async def test_savings_count_only_the_inherited_tokens_of_the_first_step(rig: Ri
 def test_verdicts(tokens: int | None, cold: str, read: int | None, word: str) -> None:
     """T37, T39, T43: each word means one thing."""
     assert verdict(Expectation(tokens, 1024, cold), read) == word
+
+
+@pytest.mark.parametrize(
+    ("able", "read", "word"),
+    [
+        ({}, 2_000, "COLD"),
+        ({"effort": False}, 0, "MISS"),
+        ({"effort": False}, 5_000, "HIT"),
+        ({"thinking": False}, 0, "COLD"),
+        ({"cache_control": False}, 0, "COLD"),
+        ({"cache_control": False}, None, "UNKNOWN"),
+    ],
+)
+def test_a_verdict_is_of_what_was_really_sent(
+    able: dict[str, bool], read: int | None, word: str
+) -> None:
+    """An override that the endpoint does not take makes nothing cold; a refused mark does."""
+    asked = Expectation(5000, 1024, "another effort", overrides=frozenset(("effort",)))
+    endpoint = EndpointFacts(base_url="", name="", **able)  # type: ignore[arg-type]
+    assert verdict(asked.as_sent(endpoint), read) == word
 
 
 async def test_a_prefix_older_than_five_minutes_is_cold_not_missed(rig: Rig) -> None:

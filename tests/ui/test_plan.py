@@ -126,6 +126,55 @@ async def test_the_page_has_every_fact_and_leaves_forks_out() -> None:
         assert "Enter launch 3 of 4 forks" in shown
 
 
+async def _left_out(driver: Driver, *handles: str) -> None:
+    for handle in handles:
+        ended = ForkEnded(run=handle, outcome="aborted", reason="person", at_ms=9_000)
+        driver.deck.apply(ended, urgent=True)
+    await driver.settle()
+
+
+async def test_prices_and_places_are_those_of_the_forks_that_are_left() -> None:
+    async with driven(scenes.planned(plan=scenes.priced_plan()).events) as driver:
+        parent, strip = driver.screen.body.parent_pane, driver.screen.strip
+        assert "$0.23 to $0.53, usually $0.31" in _text(text_of(parent))
+        await _left_out(driver, "f1")
+        # The second fork leads now: 0.08 + 2 x 0.05, 0.10 + 2 x 0.07, 0.17 + 2 x 0.12.
+        for words in (
+            "launch 3 of 4 forks", "$0.18 to $0.41, usually $0.24", "before_call, 3 at once",
+            "what is left usually costs $0.24, no more than",
+        ):  # fmt: skip
+            assert words in _text(text_of(parent)).replace("▌ ", ""), words
+        assert "$0.18 to $0.41" in _text(text_of(strip))
+        screen = await _page(driver)
+        shown = text_of(screen.sheet)
+        for words in (
+            "$0.18 to $0.41, usually $0.24", "at once 3", "forks.plan_above_usd ($0.25)",
+            "the first fork leads",
+        ):  # fmt: skip
+            assert words in _text(shown), words
+        words = [row.replace("▌", " ").split() for row in shown[4:8]]
+        costs = {each[1]: each[-1] for each in words}
+        assert costs["impl-step3"] == "$0.10"
+        assert costs["data-layer"] == "$0.07"
+        assert not costs["api-audit"].startswith("$")
+        await driver.keys("escape", "tab", "2")
+        pane = driver.screen.pane
+        assert pane is not None
+        assert "launch 3 of 4 forks $0.18 to $0.41" in _text(text_of(pane))
+        await _left_out(driver, "f2", "f3")
+        screen = await _page(driver)
+        assert "the first fork leads" not in _text(text_of(screen.sheet))
+
+
+async def test_a_log_without_prices_of_forks_says_what_its_price_is_of() -> None:
+    async with driven(scenes.planned().events) as driver:
+        await _left_out(driver, "f1")
+        shown = _text(text_of(driver.screen.body.parent_pane))
+        assert "$0.23 to $0.53 for all 4, usually $0.31" in shown
+        assert "before_call, 3 at once" in shown
+        assert "such a launch usually costs $0.31" in shown
+
+
 async def test_refusing_with_words_goes_to_the_prompt_and_escape_decides_nothing() -> None:
     async with driven(scenes.planned().events) as driver:
         await _page(driver)

@@ -29,7 +29,7 @@ from forkdeck.model.events.tool import ApprovalAsked, ToolEnded, ToolStarted
 from forkdeck.model.events.turn import MessageAdded, TurnStarted
 from forkdeck.model.events.work import WorkSaved, WorktreeChanged, WorktreeCreated
 from forkdeck.model.ids import PARENT
-from forkdeck.model.launching import LaunchPlan, PlannedFork
+from forkdeck.model.launching import ForkPrice, LaunchPlan, PlannedFork
 from forkdeck.model.raw import to_raw
 from forkdeck.model.state import EMPTY, DeckState
 from forkdeck.model.usage import Usage
@@ -329,10 +329,27 @@ def launch_plan(*, priced: bool = True) -> LaunchPlan:
     )  # fmt: skip
 
 
-def planned(*, tool: str = "fork_join", priced: bool = True) -> Script:
+def priced_plan() -> LaunchPlan:
+    """The plan of four forks with a price each; the first one writes the prefix for all."""
+    import msgspec
+
+    plan = launch_plan()
+    price = ForkPrice(low_usd="0.05", likely_usd="0.07", high_usd="0.12")
+    lead = ForkPrice(low_usd="0.08", likely_usd="0.10", high_usd="0.17")
+    forks = tuple(
+        msgspec.structs.replace(fork, price=price, lead_price=lead, prefix="a before_call",
+                                warm=False, cold_why=plan.cold_why)
+        for fork in plan.forks
+    )  # fmt: skip
+    return msgspec.structs.replace(plan, forks=forks, above_usd="0.25")
+
+
+def planned(
+    *, tool: str = "fork_join", priced: bool = True, plan: LaunchPlan | None = None
+) -> Script:
     """A launch of four forks that waits for a yes."""
     script = Script().opened().parent_talk()
-    plan = launch_plan(priced=priced)
+    plan = plan or launch_plan(priced=priced)
     handles = tuple(fork.handle for fork in plan.forks)
     script.add(
         BatchAdmitted(

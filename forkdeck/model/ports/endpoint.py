@@ -35,6 +35,11 @@ class EndpointFacts(msgspec.Struct, frozen=True, kw_only=True):
     simulated: str | None = None
     """Words to show when the model is scripted."""
 
+    @property
+    def caches(self) -> bool:
+        """Whether it takes cache marks and tells what became of them."""
+        return self.cache_control and self.cache_fields
+
 
 class Provider(Protocol):
     """One attempt at a time at one endpoint."""
@@ -42,6 +47,10 @@ class Provider(Protocol):
     @property
     def endpoint(self) -> EndpointFacts:
         """What is known of the endpoint."""
+        ...
+
+    def endpoint_for(self, model: str) -> EndpointFacts:
+        """Return what holds for requests to one model: an endpoint may refuse it more."""
         ...
 
     def stream(self, request: ModelRequest) -> AsyncIterator[StreamPart]:

@@ -314,7 +314,10 @@ class AskStrip(StatusLine):
 def _request_spans(ask: Ask, state: DeckState) -> Spans:
     plan = ask.event.plan
     if plan is not None:
-        return [("text", f"   {launch_words(plan, state)}"), ("muted", f"   {price_words(plan)}")]
+        return [
+            ("text", f"   {launch_words(plan, state)}"),
+            ("muted", f"   {price_words(plan, state)}"),
+        ]
     whole = clean_line(visible_escapes(ask.event.argument.replace("\n", "\u21b5 ")))
     return [("muted", f"   {clean_line(ask.event.tool)} "), ("text", whole)]
 

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections.abc import AsyncIterator
 from decimal import Decimal
 from itertools import pairwise
 
+import msgspec
+import pytest
+
 from forkdeck.config.settings import ForkSettings, SessionSettings, Settings
+from forkdeck.engine.estimates import Habit
+from forkdeck.engine.limits import DIRECTIVE_TOKENS
 from forkdeck.errors import RateLimited
 from forkdeck.model.events.fork import (
     BatchAdmitted,
@@ -19,11 +25,15 @@ from forkdeck.model.events.fork import (
 )
 from forkdeck.model.events.step import PaceChanged, RequestDelayed, RequestSent
 from forkdeck.model.intents import AbortFork, AnswerRequest, SendPrompt, StartFork
+from forkdeck.model.launching import ForkPrice
 from forkdeck.model.prefix import message_blocks
+from forkdeck.model.stream import ModelRequest, StreamPart
+from forkdeck.model.usage import Usage
 from forkdeck.providers.gate import RateGate
 from forkdeck.store.cache_view import cache_view
+from forkdeck.store.plan_figures import launch_price, warmth_words
 from tests.engine.conftest import MakeRig
-from tests.engine.fakes import Asked, Reply
+from tests.engine.fakes import PRICE, Asked, Reply
 from tests.engine.rig import REPORT, Rig, join, parent_then, tasks
 
 EIGHT = [f"t{i}" for i in range(8)]
@@ -42,7 +52,7 @@ def placeholder(*names: str, **more: object) -> Reply:
 async def test_a_plan_tells_all_and_a_yes_starts_it(make_rig: MakeRig) -> None:
     """The priced plan is data on the batch and on the question; PLAN until the person's yes."""
     rig = await make_rig(
-        settings=Settings(forks=ForkSettings(plan="always", budget_usd=Decimal(2)))
+        settings=Settings(forks=ForkSettings(plan="confirm", budget_usd=Decimal(2)))
     )
     rig.provider.script = parent_then(join("a", "b", max_concurrency=2), lambda _: Reply(REPORT))
     await rig.do(SendPrompt(text="go"))
@@ -68,9 +78,21 @@ async def test_a_plan_tells_all_and_a_yes_starts_it(make_rig: MakeRig) -> None:
     assert all(fork.delivered for fork in rig.state.forks.values())
 
 
+async def test_nobody_attached_confirms_nothing(make_rig: MakeRig) -> None:
+    """forks.plan = confirm without a person: refused with the way out, and nothing starts."""
+    rig = await make_rig(settings=Settings(forks=ForkSettings(plan="confirm")), attached=False)
+    rig.provider.script = parent_then(join("a"), lambda _: Reply(REPORT))
+    await rig.say()
+    result = rig.results()[0]
+    assert result["is_error"] is True
+    assert "forks.plan is confirm" in str(result["content"])
+    assert "uses the deck" in str(result["content"])
+    assert rig.state.forks == {}
+
+
 async def test_a_fork_can_be_taken_out_of_a_plan(make_rig: MakeRig) -> None:
     """T58: what was taken out never starts; without any fork left the question goes away."""
-    rig = await make_rig(settings=Settings(forks=ForkSettings(plan="always")))
+    rig = await make_rig(settings=Settings(forks=ForkSettings(plan="confirm")))
     rig.provider.script = parent_then(join("a", "b"), lambda _: Reply(REPORT))
     await rig.do(SendPrompt(text="go"))
     await rig.until(lambda: rig.state.asks)
@@ -104,6 +126,126 @@ async def test_the_persons_fork_tells_its_price(rig: Rig) -> None:
     said = await rig.do(StartFork(task="look"))
     assert "tokens, cold" in said.text
     await rig.idle()
+
+
+def refusing(rig: Rig, **facts: bool) -> None:
+    """Make the endpoint refuse parameters from now on."""
+    rig.provider.endpoint = msgspec.structs.replace(rig.provider.endpoint, **facts)
+
+
+async def test_without_cache_marks_nothing_is_expected_held_or_priced_as_cached(rig: Rig) -> None:
+    """An endpoint that takes no marks caches nothing: COLD by its own fault, never a MISS."""
+    why = "this endpoint takes no cache marks: nothing is cached"
+    rig.provider.script = parent_then(join("a", "b"), lambda _: Reply(REPORT), last="Done.")
+    forget = rig.provider.stream
+
+    async def uncached(request: ModelRequest) -> AsyncIterator[StreamPart]:
+        rig.provider.cached.clear()
+        refusing(rig, cache_control=False)
+        async for part in forget(request):
+            yield part
+
+    rig.provider.stream = uncached  # type: ignore[method-assign]
+    await rig.say()
+    for run in ("p", "f1", "f2"):
+        assert (rig.cache(run).verdict, rig.cache(run).difference) == ("COLD", why)
+    plan = rig.sink.of(BatchAdmitted)[0].plan
+    assert (plan.warm, plan.cold_why) == (False, why)
+    assert [fork.lead_price for fork in plan.forks] == [None, None]
+    assert rig.sink.of(ForkDelayed) == []
+    prefix = plan.prefix_tokens + DIRECTIVE_TOKENS
+    low = 2 * (prefix * PRICE[0] + Habit().answer_tokens * PRICE[3])
+    assert plan.low_usd == str(low.quantize(Decimal("0.01")))
+    said = await rig.do(StartFork(task="look"))
+    assert f"tokens, cold: {why}" in said.text
+    await rig.idle()
+
+
+async def test_without_cache_numbers_a_plan_says_who_does_not_tell(make_rig: MakeRig) -> None:
+    """T43: seconds after a use nobody may say that it was five minutes ago."""
+    rig = await make_rig(cache_fields=False)
+    rig.provider.script = parent_then(join("a", "b"), lambda _: Reply(REPORT))
+    await rig.say()
+    plan = rig.sink.of(BatchAdmitted)[0].plan
+    assert (plan.warm, plan.cold_why) == (None, "the endpoint does not say what it caches")
+    assert plan.prefix_tokens > 0
+    assert plan.forks[0].lead_price is None
+    said = await rig.do(StartFork(task="look"))
+    assert "tokens, the endpoint does not say what it caches" in said.text
+    assert "minutes" not in said.text
+
+
+async def test_a_prompt_that_nobody_counted_is_not_zero_tokens_long(make_rig: MakeRig) -> None:
+    rig = await make_rig(cache_fields=False)
+    usage = Usage(output_tokens=1)
+    rig.provider._usage = lambda found: usage  # type: ignore[method-assign]
+    rig.provider.script = parent_then(join("a"), lambda _: Reply(REPORT))
+    await rig.say()
+    assert rig.sink.of(BatchAdmitted)[0].plan.prefix_tokens is None
+    assert rig.cache("f1").expected_tokens is None
+    assert rig.cache("p").expected_tokens is None
+
+
+@pytest.mark.moves_cache_prefix(reason="one seed takes the messages, another one does not")
+async def test_a_plan_of_mixed_seeds_says_how_many_are_warm(rig: Rig) -> None:
+    """One cold fork does not make the others cold."""
+    arguments = tasks("a", "b", "c", "d", "e")
+    for task in arguments["tasks"][2:]:
+        task["seed"] = "completed_turns"
+    rig.provider.script = parent_then(
+        Reply("I fork.", [("fork_join", arguments)]), lambda _: Reply(REPORT)
+    )
+    await rig.say()
+    plan = rig.sink.of(BatchAdmitted)[0].plan
+    assert [fork.warm for fork in plan.forks] == [True, True, False, False, False]
+    why = "the seed completed_turns does not share the messages"
+    assert warmth_words(plan, plan.forks) == f"2 of 5 warm: {why}"
+    assert warmth_words(plan, plan.forks[:2]) == "warm"
+    assert warmth_words(plan, plan.forks[2:]) == f"cold: {why}"
+    assert [rig.cache(f"f{n}").verdict for n in (1, 2)] == ["HIT", "HIT"]
+
+
+async def test_a_cold_plan_counts_its_writer_once_whoever_is_left_out(rig: Rig) -> None:
+    """The first fork that is left writes the prefix, the others read it; sums follow that."""
+    rig.provider.script = parent_then(Reply("ok"), lambda _: Reply(REPORT))
+    await rig.say()
+    rig.clock.ms += 301_000
+    rig.provider.script = lambda asked: (
+        join("a", "b", "c") if asked.run == "p" and not asked.results else Reply(REPORT)
+    )
+    await rig.say("now fork")
+    plan = rig.sink.of(BatchAdmitted)[0].plan
+    forks = plan.forks
+    assert plan.warm is True, "the call itself has warmed it"
+    cold = [msgspec.structs.replace(f, lead_price=ForkPrice(low_usd="1", likely_usd="2",
+            high_usd="3")) for f in forks]  # fmt: skip
+    one = Decimal(forks[0].price.likely_usd)
+    both, rest = launch_price(cold), launch_price(cold[1:])
+    assert both is not None
+    assert rest is not None
+    assert both.likely == 2 + 2 * one
+    assert rest.likely == 2 + one
+    assert launch_price(forks).likely == 3 * one  # type: ignore[union-attr]
+
+
+@pytest.mark.moves_cache_prefix(reason="the effort is asked for, and left out")
+async def test_an_effort_that_the_endpoint_leaves_out_shares_what_was_sent(rig: Rig) -> None:
+    """What was not sent has no cache of its own: it is judged as the parent's request."""
+    first = Reply("", [("fork", {"task": "Look.", "effort": "low"})])
+
+    send = rig.provider.stream
+
+    async def fitted(request: ModelRequest) -> AsyncIterator[StreamPart]:
+        if request.body.pop("output_config", None):
+            refusing(rig, effort=False)
+        async for part in send(request):
+            yield part
+
+    rig.provider.stream = fitted  # type: ignore[method-assign]
+    rig.provider.script = parent_then(first, lambda _: Reply(REPORT))
+    await rig.say()
+    assert rig.fork("f1").effort == "low"
+    assert (rig.cache("f1").verdict, rig.cache("f1").difference) == ("HIT", "")
 
 
 async def test_prices_learn_from_the_session(make_rig: MakeRig) -> None:
