@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
+from forkdeck.engine.cache_verdict import why_cold
 from forkdeck.engine.limit_words import (
     PRICE_REMEDY,
     LimitReached,
@@ -49,7 +50,7 @@ from forkdeck.model.events.step import RequestDelayed
 if TYPE_CHECKING:
     from forkdeck.engine.parts import EngineParts
     from forkdeck.engine.plans import BatchPlan, ForkPlan
-    from forkdeck.engine.run import Run
+    from forkdeck.engine.run import Run, Warmth
 
 __all__ = ["NO_LIMITS", "LimitReached", "Limits", "Purse", "StepPlan", "counted_tokens"]
 
@@ -126,6 +127,7 @@ class Purse:
     def __init__(self, parts: EngineParts) -> None:
         self._hub = parts.hub
         self._prices = parts.prices
+        self._provider = parts.provider
         self._settings = parts.settings
         self._attached = parts.attached
         self._reserved: dict[str, _Aside] = {}
@@ -192,8 +194,12 @@ class Purse:
             return
         needs: dict[str, Decimal | None] = {}
         for plan in plans:
-            price = self._prices.per_token_usd(plan.head.model)
-            needs[plan.handle] = None if price is None else first_usd(plan, price)
+            price = self._price(plan.head.model)
+            needs[plan.handle] = (
+                None
+                if price is None
+                else first_usd(plan, price, cold=self._is_cold(plan.warmth, plan.head.model))
+            )
         limits = batch_limits(self._settings)
         self._check_priced(plans, needs, limits.budget_usd)
         for batch in batches:
@@ -238,7 +244,7 @@ class Purse:
         """Return the plan of a step, or None while others hold what it needs."""
         scopes = self.scopes(run)
         last = last or self._reached(run, scopes)
-        price = self._prices.per_token_usd(run.head.model)
+        price = self._price(run.head.model)
         rooms = self._rooms(run, scopes, price)
         wanted = run.facts.max_output_tokens
         if not last:
@@ -274,14 +280,15 @@ class Purse:
 
     def _set_aside(self, run: Run, price: Price | None, tokens: int, last: str) -> StepPlan:
         """Set a step's cost aside, with what the fork needs to report after it."""
-        cost = None if price is None else prompt_usd(run, price) + price[3] * tokens
+        cold = self._is_cold(run.warmth, run.head.model)
+        cost = None if price is None else prompt_usd(run, price, cold=cold) + price[3] * tokens
         usd, after = cost or Decimal(0), 0
         if not run.is_parent:
             report = Decimal(0) if price is None else report_usd(run, price)
             self._held[run.run] = _Aside(report, HELD_TOKENS)
             if not last:
                 usd, after = usd + report, REPORT_TOKENS
-        self._reserved[run.run] = _Aside(usd, new_tokens(run) + tokens + after)
+        self._reserved[run.run] = _Aside(usd, new_tokens(run, cold=cold) + tokens + after)
         return StepPlan(tokens, last, cost)
 
     def _reached(self, run: Run, scopes: Sequence[Scope]) -> str:
@@ -307,6 +314,7 @@ class Purse:
             LimitReached: A budget of money cannot be kept, because there is no price.
         """
         rooms: list[_Room] = []
+        cold = self._is_cold(run.warmth, run.head.model)
         for scope in scopes:
             aside, out = self._aside(run.run, scope)
             living = self._living(scope) | {run.run}
@@ -314,20 +322,31 @@ class Purse:
             busy = any(name != run.run and scope.counts(name) for name in self._reserved)
             tokens, usd = scope.limits.budget_tokens, scope.limits.budget_usd
             if tokens is not None:
-                left = tokens - scope.tokens - aside.tokens - new_tokens(run)
+                left = tokens - scope.tokens - aside.tokens - new_tokens(run, cold=cold)
                 report = 0 if run.is_parent else min(REPORT_TOKENS, tokens // 4)
                 rooms.append(_Room(scope, "tokens", left, report, out.tokens, sharers, busy))
             if usd is None:
                 continue
             if price is None:
                 raise unpriced(scope, run.head.model, attached=self._attached)
-            left_usd = usd - scope.usd - aside.usd - prompt_usd(run, price)
+            left_usd = usd - scope.usd - aside.usd - prompt_usd(run, price, cold=cold)
             most = run.facts.max_output_tokens
             left = answer_tokens(left_usd, price, most)
             report = 0 if run.is_parent else answer_tokens(report_usd(run, price), price, 0)
             held = answer_tokens(out.usd, price, 0)
             rooms.append(_Room(scope, "budget", left, report, held, sharers, busy))
         return rooms
+
+    def _price(self, model: str) -> Price | None:
+        """Return what a token costs; all input is fresh where nothing is cached."""
+        price = self._prices.per_token_usd(model)
+        if price is None or self._provider.endpoint_for(model).caches:
+            return price
+        return (price[0], price[0], price[0], price[3])
+
+    def _is_cold(self, warmth: Warmth, model: str) -> bool:
+        """Tell whether a request sent now would read nothing from the cache."""
+        return bool(why_cold(warmth, self._hub.now_ms(), self._provider.endpoint_for(model)))
 
     def _living(self, scope: Scope) -> frozenset[str]:
         """Return the forks of a scope that are not over."""

@@ -22,26 +22,25 @@ HELD_TOKENS = DIRECTIVE_TOKENS + REPORT_TOKENS
 """What every living fork keeps of a shared budget of tokens, to begin and to report."""
 
 
-def new_tokens(run: Run) -> int:
-    """Return the rough tokens the next prompt adds to what was sent before."""
-    known = 0 if run.warmth.cold else run.warmth.tokens or 0
+def new_tokens(run: Run, *, cold: bool) -> int:
+    """Return the rough tokens the next prompt adds to what can still be read."""
+    known = 0 if cold else run.warmth.tokens or 0
     return max(0, run.estimated_tokens() - known)
 
 
-def first_usd(plan: ForkPlan, price: Price) -> Decimal:
+def first_usd(plan: ForkPlan, price: Price, *, cold: bool) -> Decimal:
     """Price a fork's first step with a report for an answer."""
     _, write, read, output = price
-    warmth = plan.warmth
-    prefix = warmth.tokens or plan.head.estimated_tokens
-    first = prefix * (write if warmth.cold else read) + DIRECTIVE_TOKENS * write
+    prefix = plan.warmth.tokens or plan.head.estimated_tokens
+    first = prefix * (write if cold else read) + DIRECTIVE_TOKENS * write
     return first + REPORT_TOKENS * output
 
 
-def prompt_usd(run: Run, price: Price) -> Decimal:
+def prompt_usd(run: Run, price: Price, *, cold: bool) -> Decimal:
     """Price the next prompt: what is known to be cached is read, the rest is written."""
     _, write, read, _ = price
     known = run.warmth.tokens or 0
-    cached = 0 if run.warmth.cold else known
+    cached = 0 if cold else known
     total = max(known, run.estimated_tokens())
     return read * cached + write * (total - cached)
 

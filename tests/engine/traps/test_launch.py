@@ -13,7 +13,7 @@ import pytest
 
 from forkdeck.config.settings import ForkSettings, SessionSettings, Settings
 from forkdeck.engine.estimates import Habit
-from forkdeck.engine.limits import DIRECTIVE_TOKENS
+from forkdeck.engine.step_price import DIRECTIVE_TOKENS
 from forkdeck.errors import RateLimited
 from forkdeck.model.events.fork import (
     BatchAdmitted,
@@ -424,6 +424,19 @@ async def test_a_launch_that_cannot_be_paid_is_not_started(make_rig: MakeRig) ->
     assert "Nothing was started" in told
     assert "8 forks would need at least $0" in told
     assert rig.state.parent.turn.outcome == "completed"
+
+
+@pytest.mark.parametrize(("marks", "started"), [(True, 2), (False, 0)])
+async def test_a_budget_counts_on_no_cache_where_there_is_none(
+    make_rig: MakeRig, marks: bool, started: int
+) -> None:
+    """20,000 tokens twice cost $0.02 from a cache and $0.20 without one."""
+    rig = await make_rig(settings=settings(), budget_usd="0.40")
+    refusing(rig, cache_control=marks)
+    rig.provider.script = parent_then(join("a", "b"), lambda _: Reply(REPORT))
+    await rig.say("word " * 16_000)
+    assert len(rig.state.forks) == started
+    assert ("2 forks would need at least $0.3" in str(rig.results()[0]["content"])) is not marks
 
 
 async def test_what_siblings_need_to_report_is_set_aside(make_rig: MakeRig) -> None:
