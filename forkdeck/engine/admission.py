@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 from forkdeck.engine.estimates import override_note
 from forkdeck.engine.frozen import Frozen
 from forkdeck.engine.launch_plan import plan_of
-from forkdeck.engine.limits import NO_LIMITS, Limits
+from forkdeck.engine.limits import DIRECTIVE_TOKENS, NO_LIMITS, Limits
 from forkdeck.engine.plans import BatchPlan, ForkPlan
 from forkdeck.engine.run import Policy, Run
 from forkdeck.errors import AdmissionRefused, ForkDeckError, HistoryError
@@ -158,6 +158,8 @@ class Admission:
         head = self._head(run, spec, profile, agent)
         mode = "none" if agent is not None else self._mode(wish, spec, profile)
         seed = frozen.seed(mode, wish.call, head)
+        facts = self._parts.prices.facts(head.model)
+        _check_fits(frozen.tokens(seed, head), facts.context_tokens, seed.mode)
         settings = self._parts.settings.forks
         own = profile or agent
         given = own.limits if own is not None else NO_LIMITS
@@ -177,7 +179,7 @@ class Admission:
             task=spec.task,
             seed=seed,
             head=head,
-            facts=self._parts.prices.facts(head.model),
+            facts=facts,
             source=run.run,
             inherited=tuple(run.messages[: seed.inherited_messages]),
             record=frozen.record(seed) if same else (),
@@ -238,6 +240,20 @@ class Admission:
             return None
         given = agent.tools if agent.tools is not None else frozenset(self._parts.tools)
         return given & frozenset(self._parts.tools) - agent.denied
+
+
+def _check_fits(tokens: int, context_tokens: int | None, mode: str) -> None:
+    """Refuse a seed that the child's model cannot take, when its context is known.
+
+    Raises:
+        AdmissionRefused: The first request would not fit.
+    """
+    if context_tokens is not None and tokens + DIRECTIVE_TOKENS > context_tokens:
+        raise AdmissionRefused(
+            f"seed: {mode} is about {tokens:,} tokens and does not fit the model's context of "
+            f"{context_tokens:,}.",
+            "Use turns:1 or none, or make room with /compact.",
+        )
 
 
 def _policy(spec: TaskSpec, profile: Profile | None, agent: Profile | None) -> Policy:

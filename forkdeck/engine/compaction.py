@@ -18,7 +18,7 @@ from forkdeck.model.events.session import NoticeRaised
 from forkdeck.model.events.turn import HistoryCompacted
 from forkdeck.model.ids import PARENT
 from forkdeck.model.prefix import message_blocks
-from forkdeck.model.raw import clean_text, from_raw, to_raw
+from forkdeck.model.raw import JsonDict, clean_text, from_raw, to_raw
 from forkdeck.seeds.validity import tool_use_ids
 
 if TYPE_CHECKING:
@@ -41,6 +41,9 @@ KEEP_TOKENS: Final = 20_000
 
 KEEP_PART: Final = 0.25
 """Part of the conversation that the kept tail may be, so that compacting it makes room."""
+
+LARGEST_KEPT: Final = 0.5
+"""Share of the context window that an unanswered prompt may fill and still be kept whole."""
 
 SHORTEST: Final = 4
 """Messages below which there is nothing to compact."""
@@ -98,18 +101,42 @@ class Compactor:
         self._length = 0
 
     @property
+    def automatic(self) -> bool:
+        """Whether the conversation is compacted by itself."""
+        return self._parts.settings.session.compact == "auto"
+
+    @property
     def near(self) -> bool:
         """Whether the context is nearly full."""
-        limit, filled = self._run.facts.context_tokens, self._hub.state.parent.context_tokens
-        return limit is not None and filled is not None and filled >= NEAR * limit
+        return self._near(0)
 
-    def due(self) -> bool:
-        """Tell whether the conversation is compacted by itself before its next step."""
-        if self._parts.settings.session.compact != "auto" or not self.near:
+    @property
+    def filled(self) -> int:
+        """Tokens of the next prompt: what was measured, and an estimate of what came since."""
+        measured = self._hub.state.parent.context_tokens or 0
+        if measured and self._run.warmth.tokens is None:
+            return measured
+        return max(measured, self._run.estimated_tokens())
+
+    def due(self, coming: Sequence[JsonDict] = ()) -> bool:
+        """Tell whether the conversation is compacted by itself before its next step.
+
+        Args:
+            coming: Blocks that the step will add, such as a waiting prompt with its files.
+        """
+        if not self.automatic or not self._near(estimated(coming)):
             return False
+        grown = len(self._hub.state.parent.history) - self._length
+        return grown >= FEWEST_MESSAGES and self._start() > 1
+
+    def helps(self) -> bool:
+        """Tell whether a request that did not fit is answered by compacting the conversation."""
         history = self._hub.state.parent.history
-        grown = len(history) - self._length
-        return grown >= FEWEST_MESSAGES and cut_at(history.since(0), self._keep_chars()) > 1
+        return self.automatic and len(history) >= SHORTEST and self._start() > 1
+
+    def _near(self, coming_tokens: int) -> bool:
+        limit = self._run.facts.context_tokens
+        return limit is not None and self.filled + coming_tokens >= NEAR * limit
 
     async def compact(self, hint: str = "") -> None:
         """Ask for the summary and begin the new prefix with it.
@@ -124,7 +151,7 @@ class Compactor:
             LimitReached: The summary cannot be paid.
         """
         history = self._hub.state.parent.history.since(0)
-        start = cut_at(history, self._keep_chars())
+        start = self._start()
         if start < 2 or len(history) < SHORTEST:
             raise HistoryError(
                 "There is nothing to compact: the conversation is short.", "Go on as it is."
@@ -194,6 +221,19 @@ class Compactor:
         )
         await self._durable.sync()
 
+    def _start(self) -> int:
+        """Return the first message that is kept; a prompt that has no answer yet is one of them.
+
+        One that would fill half of the context by itself is not: it would not fit again.
+        """
+        history = self._hub.state.parent.history.since(0)
+        start = cut_at(history, self._keep_chars())
+        if not history or history[-1].kind != "prompt" or _answers_calls(history[-1]):
+            return start
+        limit, tokens = self._run.facts.context_tokens, _tokens(len(bytes(history[-1].message)))
+        fits = limit is None or tokens <= limit * LARGEST_KEPT
+        return min(start, len(history) - 1) if fits else start
+
     def _keep_chars(self) -> int:
         limit = self._run.facts.context_tokens
         tokens = KEEP_TOKENS if limit is None else min(KEEP_TOKENS, int(limit * KEEP_SHARE))
@@ -214,6 +254,15 @@ def cut_at(history: Sequence[HistoryEntry], keep_chars: int) -> int:
     while start < len(history) and _answers_calls(history[start]):
         start += 1
     return start
+
+
+def estimated(blocks: Sequence[JsonDict]) -> int:
+    """Return the rough tokens of message blocks that were not sent yet."""
+    return _tokens(sum(len(str(block)) for block in blocks))
+
+
+def _tokens(characters: int) -> int:
+    return characters // CHARS_PER_TOKEN
 
 
 def digest(history: Sequence[HistoryEntry]) -> str:

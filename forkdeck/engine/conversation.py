@@ -37,6 +37,7 @@ Source: TypeAlias = Literal["prompt", "wake", "resend", "compact"]
 """Why a turn begins."""
 
 MAKE_ROOM = "Make room with /compact, then send it again with r; or start anew with /clear."
+STILL_TOO_LONG = "Compacting did not make enough room: ask for less at once, or start with /clear."
 
 MAKE_ROOM_ALONE = "Start it in a new session."
 """The same where nobody is attached."""
@@ -78,6 +79,8 @@ class Conversation:
         self._compactor = compactor
         self._turn: asyncio.Task[None] | None = None
         self._told_context = False
+        self._roomy = True
+        """Whether compacting may still make room for the running turn."""
         self._closing = False
         self._source: Source = "prompt"
         self._hint = ""
@@ -125,7 +128,7 @@ class Conversation:
         if self.busy:
             return IntentResult(ok=False, text="A turn is running.")
         turn = self._hub.state.parent.turn
-        if not self.run.messages or turn.outcome == "completed":
+        if not self.run.messages or not turn.resendable:
             return IntentResult(ok=False, text="There is no failed turn to send again.")
         # A compaction that failed is what the person wants again, not an answer.
         again = self._source == "compact" and turn.outcome == "failed"
@@ -224,18 +227,18 @@ class Conversation:
 
     async def _run_turn(self, number: int, source: Source, text: str) -> None:
         """Run one turn; every way out ends it with its event."""
+        self._roomy = True
         try:
             await self._durable.ready()
             if source == "compact":
                 await self._compact(self._hint)
                 self._hub.append(TurnEnded(turn=number, outcome="completed", reason="compacted"))
             else:
-                if self._compactor.due():
-                    await self._compact()
                 await self._add_input(source, text)
                 self._end(number, await self._drive())
         except ContextTooLong as error:
-            self._fail(number, error, MAKE_ROOM if self._parts.attached else MAKE_ROOM_ALONE)
+            remedy = MAKE_ROOM if self._roomy else STILL_TOO_LONG
+            self._fail(number, error, remedy if self._parts.attached else MAKE_ROOM_ALONE)
         except AuthFailed as error:
             self._fail(number, error, error.remedy or self._again("Set a key, then "))
         except ForkDeckError as error:
@@ -259,9 +262,19 @@ class Conversation:
             turn.cancel()
 
     async def _drive(self) -> LoopEnd:
-        """Drive the run to its end, compacting it between two steps when that is due."""
+        """Drive the run to its end, compacting it between two steps when that is due.
+
+        A request that does not fit although nobody foresaw it is answered so too, once.
+        """
         while True:
-            end = await self._loop.drive(self.run)
+            try:
+                end = await self._loop.drive(self.run)
+            except ContextTooLong:
+                if not self._roomy or not self._compactor.helps():
+                    raise
+                await self._compact()
+                self._roomy = False
+                continue
             if end.reason != PAUSED:
                 return end
             self._watch_context()
@@ -286,6 +299,12 @@ class Conversation:
     async def _add_input(self, source: Source, text: str) -> None:
         """Put the turn's input into the history, behind results of calls that never ended."""
         run = self.run
+        quoted: list[JsonDict] = []
+        faults: list[str] = []
+        if source == "prompt":
+            quoted, faults = await file_blocks(run, text)
+        if self._compactor.due([*quoted, *self._slot().blocks, text_block(text)]):
+            await self._compact()
         blocks: list[JsonDict] = interrupted_results(run.messages)
         if source == "resend":
             ends_in_user = bool(run.messages) and run.messages[-1]["role"] == "user"
@@ -298,7 +317,6 @@ class Conversation:
             return
         if not _introduced(self._hub.state.parent.history):
             blocks.extend(first_blocks(self._parts, self._parts.offered))
-        quoted, faults = await file_blocks(run, text)
         for fault in faults:
             self._hub.append(NoticeRaised(severity="warning", what=fault))
         prompt = text_block(text)
@@ -331,14 +349,16 @@ class Conversation:
         if self._told_context or not self._compactor.near:
             return
         self._told_context = True
-        filled = self._hub.state.parent.context_tokens or 0
+        measured = self._hub.state.parent.context_tokens or 0
+        filled = self._compactor.filled
         share = filled * 100 // (self.run.facts.context_tokens or filled or 1)
-        compacts = self._parts.settings.session.compact == "auto"
+        about = "about " if filled > measured else ""
+        compacts = self._compactor.automatic
         self._hub.append(
             NoticeRaised(
                 run=PARENT,
                 severity="warning",
-                what=f"The conversation fills {share} % of the model's context.",
+                what=f"The conversation fills {about}{share} % of the model's context.",
                 kept="It is compacted before the next step: a summary takes the place of its older "
                 "messages."
                 if compacts

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from forkdeck.engine.run import Run
     from forkdeck.engine.supervisor import Supervisor
 
-
 class Forking:
     """What the person does with forks.
 
@@ -160,8 +159,11 @@ class Forking:
         return fork is not None and fork.settled
 
     def _seed(self) -> str:
-        """Return the seed of ``/fork`` now: in mid-turn, with calls open, the placeholder one."""
-        messages = self._parent.messages
-        if messages and messages[-1]["role"] == "assistant" and tool_use_ids(messages[-1]):
-            return "placeholder"
-        return "before_call"
+        """Return the seed of ``/fork`` now: the setting's.
+
+        In mid-turn, with calls open, the person means all that they see: the placeholder seed
+        stands for the whole conversation then.
+        """
+        setting, messages = self._parts.settings.forks.seed, self._parent.messages
+        open_calls = bool(messages) and bool(tool_use_ids(messages[-1]))
+        return "placeholder" if open_calls and setting == "before_call" else setting

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from forkdeck.engine.cache_verdict import why_cold
 from forkdeck.engine.recorded import head_positions
-from forkdeck.engine.run import PrefixUse, Run, Sent, Warmth
+from forkdeck.engine.run import PrefixUse, Run, Sent, Warmth, characters
 from forkdeck.model.ports import Seed
 from forkdeck.model.prefix import positions
 from forkdeck.model.raw import from_raw
@@ -109,6 +109,15 @@ class Frozen:
             cold=f"another {' and '.join(sorted(changed))} has a cache of its own",
             overrides=changed,
         )
+
+    def tokens(self, seed: Seed, head: RequestHead) -> int:
+        """Return the rough tokens of a child's first request before its directive."""
+        messages = [*self._run.messages[: seed.inherited_messages], *map(from_raw, seed.messages)]
+        size = characters(messages)
+        if self._is_cold(seed):
+            return head.estimated_tokens + size // 4
+        whole = characters(self._run.messages)
+        return round(self._run.estimated_tokens() * min(1.0, size / whole)) if whole else 0
 
     def _is_cold(self, seed: Seed) -> bool:
         return seed.mode.startswith(COLD_SEEDS) or (

@@ -183,8 +183,8 @@ class Run:
     def estimated_tokens(self) -> int:
         """Rough tokens of the next prompt: what was measured, and four characters each beyond."""
         if self.warmth.tokens is None or self.previous_mark is None:
-            return self.head.estimated_tokens + _characters(self.messages) // 4
-        return self.warmth.tokens + _characters(self._unsent()) // 4
+            return self.head.estimated_tokens + characters(self.messages) // 4
+        return self.warmth.tokens + characters(self._unsent()) // 4
 
     def _unsent(self) -> list[JsonDict]:
         """Return the messages behind the last request."""
@@ -257,7 +257,8 @@ class Run:
         return len(running)
 
 
-def _characters(messages: Sequence[JsonDict]) -> int:
+def characters(messages: Sequence[JsonDict]) -> int:
+    """Return the characters of messages, as what their tokens are estimated from."""
     return sum(len(str(message.get("content"))) for message in messages)
 
 

@@ -94,6 +94,14 @@ class TurnFacts(msgspec.Struct, frozen=True, kw_only=True):
     outcome: Literal["completed", "failed", "interrupted"] | None = None
     reason: str = ""
     remedy: str = ""
+    unanswered: bool = False
+    """It only compacts, or did, behind a turn that failed or was interrupted."""
+
+    @property
+    def resendable(self) -> bool:
+        """Whether the turn that is over left something to be sent again."""
+        ended_badly = self.outcome in ("failed", "interrupted")
+        return not self.running and (ended_badly or self.unanswered)
 
 
 class Counters(msgspec.Struct, frozen=True):

@@ -86,7 +86,7 @@ class BeforeCall:
 
     def plan(self, history: Sequence[HistoryEntry], call: str | None) -> Seed:
         """Cut before the call's message; see `SeedPolicy.plan`."""
-        cut = len(history) if call is None else _locate(history, call)
+        cut = _cut(history, call)
         if cut == 0:
             raise _no_conversation()
         return _ending_in_user(self.name, history[:cut])
@@ -125,7 +125,7 @@ class CompletedTurns:
 
     def plan(self, history: Sequence[HistoryEntry], call: str | None) -> Seed:
         """Cut behind the last answer that ended its turn; see `SeedPolicy.plan`."""
-        cut = len(history) if call is None else _locate(history, call)
+        cut = _cut(history, call)
         while cut and not _ends_turn(history[cut - 1]):
             cut -= 1
         if cut == 0:
@@ -142,7 +142,7 @@ class LastTurns:
 
     def plan(self, history: Sequence[HistoryEntry], call: str | None) -> Seed:
         """Keep from the N-th last prompt on; see `SeedPolicy.plan`."""
-        cut = len(history) if call is None else _locate(history, call)
+        cut = _cut(history, call)
         prompts = [i for i, entry in enumerate(history[:cut]) if entry.kind == "prompt"]
         if not prompts:
             return _fresh(self.name, "there is no user turn yet: the fork starts fresh")
@@ -187,6 +187,14 @@ def _no_conversation() -> SeedRefused:
     return SeedRefused(
         "There is no conversation to fork from.", "Send a prompt first, or use --seed none."
     )
+
+
+def _cut(history: Sequence[HistoryEntry], call: str | None) -> int:
+    """Return how many messages stand before `call`, or, for None, before calls that are open."""
+    if call is not None:
+        return _locate(history, call)
+    is_open = bool(history) and bool(tool_use_ids(from_raw(history[-1].message)))
+    return len(history) - is_open
 
 
 def _locate(history: Sequence[HistoryEntry], call: str) -> int:

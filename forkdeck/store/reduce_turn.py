@@ -41,8 +41,13 @@ def reduce_turn(state: DeckState, event: TurnFamily) -> DeckState:
             kept = tuple(prompt for prompt in state.prompts if prompt.prompt != event.prompt)
             return replace(state, prompts=kept)
         case TurnStarted():
-            turn = TurnFacts(turn=event.turn, running=True, started_at_ms=event.at_ms)
-            return with_run(state, replace(run_of(state, event.run), turn=turn))
+            run = run_of(state, event.run)
+            # A compaction answers nothing: what failed before it can still be sent again.
+            unanswered = event.source == "compact" and run.turn.resendable
+            turn = TurnFacts(
+                turn=event.turn, running=True, started_at_ms=event.at_ms, unanswered=unanswered
+            )
+            return with_run(state, replace(run, turn=turn))
         case TurnEnded():
             return _ended(state, event)
         case MessageAdded():

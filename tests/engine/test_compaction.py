@@ -16,6 +16,7 @@ from forkdeck.model.intents import CompactParent, InterruptParent, ResendTurn, S
 from forkdeck.model.prefix import first_difference, message_blocks, positions
 from forkdeck.model.raw import to_raw
 from forkdeck.model.state import HistoryEntry
+from forkdeck.model.tooling import ToolResult
 from forkdeck.store.reducer import fold
 from tests.engine.conftest import MakeRig
 from tests.engine.fakes import Asked, FakePrices, Net, Reply
@@ -224,8 +225,8 @@ async def test_a_compaction_that_fails_changes_nothing(make_rig: MakeRig, fault:
 async def test_a_conversation_that_does_not_fit_is_compacted_without_the_model(
     make_rig: MakeRig,
 ) -> None:
-    """The context error names /compact, and /compact works although no request fits."""
-    rig = await talked(make_rig)
+    """The context error names /compact, /compact works although no request fits, then r does."""
+    rig = await talked(make_rig, settings=with_compact("ask"))
     rig.provider.script = lambda _: Reply(error=ContextTooLong("too long"))
     await rig.say("four")
     assert rig.state.parent.turn.outcome == "failed"
@@ -236,8 +237,103 @@ async def test_a_conversation_that_does_not_fit_is_compacted_without_the_model(
     assert "no summary of its own" in event.text
     assert "- one z" in event.text
     rig.provider.script = script
-    await rig.say("five")
     assert rig.state.parent.turn.outcome == "completed"
+    assert rig.state.parent.turn.resendable
+    assert (await rig.do(ResendTurn())).ok
+    await rig.idle()
+    assert rig.bodies("p")[-2]["messages"][-1]["content"][-1]["text"] == "four"
+    assert rig.state.parent.turn.outcome == "completed"
+    assert not rig.state.parent.turn.resendable
+    assert not (await rig.do(ResendTurn())).ok
+    await rig.do(CompactParent())
+    await rig.idle()
+    assert not rig.state.parent.turn.resendable, "nothing had failed before it"
+
+
+async def test_a_refused_context_is_answered_by_one_compaction(make_rig: MakeRig) -> None:
+    """Auto: the step is sent again behind the summary, with the prompt; a second time it fails."""
+    rig = await talked(make_rig, settings=with_compact("auto"))
+    full = [True]
+
+    def too_long(asked: Asked) -> Reply:
+        fits = "no summary of its own" in str(asked.body["messages"]) and not full[0]
+        return script(asked) if fits else Reply(error=ContextTooLong("too long"))
+
+    rig.provider.script = too_long
+    await rig.say("four")
+    assert len(rig.sink.of(HistoryCompacted)) == 1
+    assert rig.state.parent.turn.outcome == "failed"
+    assert "/compact" not in rig.state.parent.turn.remedy
+    rig = await talked(make_rig, settings=with_compact("auto"))
+    full[0], rig.provider.script = False, too_long
+    await rig.say("four")
+    assert len(rig.sink.of(HistoryCompacted)) == 1
+    assert rig.state.parent.turn.outcome == "completed"
+    assert rig.bodies("p")[-2]["messages"][-1]["content"][-1]["text"] == "four"
+
+
+@pytest.mark.parametrize("how", ["auto", "ask"])
+async def test_a_prompt_that_would_not_fit_is_seen_beforehand(make_rig: MakeRig, how: str) -> None:
+    """A waiting prompt counts too: it is what fills the context, not what was measured."""
+    measured = await talked(make_rig)
+    used = measured.state.parent.context_tokens
+    assert used is not None
+    context = FakePrices(context=used + 6_000)
+    rig = await make_rig(settings=with_compact(how), prices=context)
+    rig.provider.script = script
+    for prompt in ("one", "two", "three"):
+        await rig.say(prompt + " z" * 900)
+    assert rig.sink.of(HistoryCompacted) == []
+    await rig.say("four " + "wide " * 8_000)
+    assert len(rig.sink.of(HistoryCompacted)) == (how == "auto")
+    asked = [each["messages"][-1] for each in rig.bodies("p")]
+    assert any("wide wide" in str(message) for message in asked)
+
+
+async def test_a_fork_whose_seed_cannot_fit_is_refused(make_rig: MakeRig) -> None:
+    """The reason and the way out come before the launch; a small seed of it still starts."""
+    rig = await make_rig(settings=with_compact("never"), prices=FakePrices(context=9_000))
+    rig.provider.script = script
+    await rig.say("one " + "z" * 60_000)
+    refused = await rig.do(StartFork(task="look"))
+    assert not refused.ok
+    assert "does not fit the model's context of 9,000" in refused.text
+    assert "none" in refused.text
+    assert "/compact" in refused.text
+    assert rig.state.forks == {}
+    assert (await rig.do(StartFork(task="look", seed="none"))).ok
+    await rig.idle()
+
+
+async def test_the_setting_of_the_seed_holds_for_fork(make_rig: MakeRig) -> None:
+    """Idle it is the setting; --seed wins; with calls open only before_call gives way."""
+    for setting, idle, open_call in (
+        ("before_call", "before_call", "placeholder"),
+        ("turns:1", "turns:1", "turns:1"),
+        ("completed_turns", "completed_turns", "completed_turns"),
+        ("none", "none", "none"),
+    ):
+        rig = await make_rig(settings=Settings(forks=ForkSettings(plan="never", seed=setting)))
+        rig.provider.script = script
+        await rig.say("one")
+        await rig.do(StartFork(task="look"))
+        await rig.do(StartFork(task="look", seed="none"))
+        assert [rig.fork(each).seed for each in ("f1", "f2")] == [idle, "none"]
+        await rig.idle()
+        hold = asyncio.Event()
+
+        async def wait(_: Any, context: Any, hold: asyncio.Event = hold) -> ToolResult:
+            await hold.wait()
+            return ToolResult(content="ok", view=context.access)
+
+        rig.tools["read"].behaviour = wait
+        await rig.do(SendPrompt(text="two"))
+        await rig.until(lambda rig=rig: rig.state.parent.tools)
+        await rig.do(StartFork(task="look"))
+        assert rig.fork("f3").seed == open_call
+        hold.set()
+        await rig.idle()
+        assert rig.fork("f3").outcome == "done"
 
 
 def entry(role: Any, *blocks: Any, kind: Any = "prompt") -> HistoryEntry:

@@ -145,7 +145,7 @@ class DeckActs(DeckBase):
         """Continue an ended fork; resend the parent's failed turn."""
         handle = self.fork
         if handle is None:
-            if self.state.parent.turn.outcome in {"failed", "interrupted"}:
+            if self.state.parent.turn.resendable:
                 self.submit(ResendTurn())
             else:
                 self.say("the parent's last turn did not fail")
