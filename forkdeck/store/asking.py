@@ -20,6 +20,21 @@ def plan_ask(state: DeckState, handle: str) -> Ask | None:
     return None
 
 
+def answerable_ask(state: DeckState, run: str) -> Ask | None:
+    """Return the request that the answer keys are for on a run, or None.
+
+    A fork that was left out of a plan still stands for that plan while it is asked about.
+    """
+    found = shown_ask(state, run)
+    if found is not None:
+        return found
+    for ask in state.asks:
+        plan = ask.event.plan
+        if plan is not None and any(each.handle == run for each in plan.forks):
+            return ask
+    return None
+
+
 def asks_of(state: DeckState, run: str) -> list[Ask]:
     """Return the open requests to show with a run, oldest first."""
     found = [ask for ask in state.asks if ask.run == run]

@@ -63,7 +63,7 @@ class DeckScreen(DeckKeys, DeckActs, DeckTalk):
         self.guard = AnswerGuard()
         self.plan = None
         self.flush = Flush(urgent=True)
-        self.message = None
+        self.message, self.message_until = None, bool
         self.leader, self.led = False, None
         self.asked_to_settle = set()
         self.body = DeckBody()
@@ -76,6 +76,7 @@ class DeckScreen(DeckKeys, DeckActs, DeckTalk):
         self.transport_line = TransportLine(id="transport")
         self._lanes_of: DeckState | None = None
         self._typing = False
+        self._strip_rows = 1
         self._unsubscribe: Callable[[], None] = lambda: None
 
     def compose(self) -> ComposeResult:
@@ -172,9 +173,10 @@ class DeckScreen(DeckKeys, DeckActs, DeckTalk):
             return
         state, now_ms = self.state, self.deck.now_ms()
         self.title_line.update_state(state, now_ms, chip="REPLAY" if self.replaying else "")
+        if self.message is not None and self.message_until(state):
+            self.message = None
         ask = self.shown_ask
-        pane = self.pane
-        card = pane is not None and pane.card_visible
+        card = ask is not None and any(pane.card_visible for pane in self.ask_panes(ask))
         keys = ask is not None and not (card or self.in_prompt or self.replaying)
         self.strip.paced = self._paced(state)
         self.strip.update_state(state, now_ms, keys=keys, ask=None if self.in_prompt else ask,
@@ -183,6 +185,9 @@ class DeckScreen(DeckKeys, DeckActs, DeckTalk):
                                 trouble=self.trouble(), message=self.message)  # fmt: skip
         if self.strip.display != self.strip.wanted:
             self.strip.display = self.strip.wanted
+        if self.strip.rows_shown != self._strip_rows:
+            self._strip_rows = self.strip.rows_shown
+            self.strip.styles.height = self._strip_rows
         self.box.show_facts(self._facts(state))
         self.box.set_focused(self.in_prompt)
         transport = self.deck.transport
@@ -305,13 +310,14 @@ class DeckScreen(DeckKeys, DeckActs, DeckTalk):
     def _seen(self, state: DeckState) -> None:
         """Note what is on screen: a card that may be answered, a report that was read."""
         ask, pane = self.shown_ask, self.pane
+        panes = [] if ask is None else self.ask_panes(ask)
         request = "" if ask is None else ask.event.request
         strip = bool(request) and self.strip.shows_whole == request
-        shown = request if request and (pane is not None or strip) else None
+        shown = request if request and (panes or strip) else None
         read = ask is not None and (
             ask.event.plan is not None or not hides_some(ask.event.argument)
         )
-        whole = strip or (read and pane is not None and pane.card_visible)
+        whole = strip or (read and any(each.card_visible for each in panes))
         self.guard.showing(shown, self.now_ms(), whole=whole)
         handle = self.fork
         reading = self.view.zoomed or self.view.peeking

@@ -22,6 +22,7 @@ from forkdeck.model.intents import (
 from forkdeck.model.state import Ask, ForkState, UndoEntry
 from forkdeck.model.words import Answer
 from forkdeck.store import selectors
+from forkdeck.store.asking import shown_ask
 from forkdeck.store.figures import plural
 from forkdeck.store.rows_cards import RESUME_WORDS, visible_escapes
 from forkdeck.ui.commands import MODES
@@ -168,7 +169,7 @@ class DeckActs(DeckBase):
         if handle is None or not self.state.forks[handle].owed:
             self.say("nothing is owed here")
             return
-        if self.shown_ask is not None:
+        if shown_ask(self.state, handle) is not None:
             self.say("it waits for an answer: y or -", "warning")
             return
         self.submit(SettleFork(handle=handle, how="dismissed"))

@@ -15,11 +15,11 @@ from textual.screen import Screen
 
 from forkdeck.errors import ForkDeckError
 from forkdeck.model.ids import PARENT
-from forkdeck.model.intents import Intent, IntentResult
+from forkdeck.model.intents import AbortAll, AbortFork, CompactParent, Intent, IntentResult
 from forkdeck.model.ports import Deck
 from forkdeck.model.state import EMPTY, Ask, DeckState
 from forkdeck.model.words import Severity
-from forkdeck.store.asking import shown_ask
+from forkdeck.store.asking import answerable_ask, shown_ask
 from forkdeck.ui.approvals import AnswerGuard
 from forkdeck.ui.bindings import Zone
 from forkdeck.ui.flush import Flush, Flusher
@@ -52,6 +52,11 @@ class View:
     """Whether every item was unfolded."""
 
 
+def _never(_: DeckState) -> bool:
+    """A message that only a key ends."""
+    return False
+
+
 class DeckBase(Keyed, Screen[None], inherit_bindings=False):
     """State and helpers; see `DeckScreen`."""
 
@@ -66,6 +71,7 @@ class DeckBase(Keyed, Screen[None], inherit_bindings=False):
     plan: Plan | None
     flush: Flush
     message: tuple[str, Severity] | None
+    message_until: Callable[[DeckState], bool]
     leader: bool
     """Whether the next key follows Ctrl+X."""
     led: events.Key | None
@@ -117,14 +123,30 @@ class DeckBase(Keyed, Screen[None], inherit_bindings=False):
 
     @property
     def shown_ask(self) -> Ask | None:
-        """The request of the selected run."""
-        return shown_ask(self.state, self.view.selected)
+        """The request of the selected run, or of the plan that it is part of."""
+        return answerable_ask(self.state, self.view.selected)
+
+    def ask_panes(self, ask: Ask) -> list[Pane]:
+        """Return the panes on screen that show a request: the selected run's, the asking run's."""
+        runs = {ask.run}
+        if ask == shown_ask(self.state, self.view.selected):
+            runs.add(self.view.selected)
+        return [pane for pane in map(self.pane_of, runs) if pane is not None]
 
     # --- saying and doing
 
-    def say(self, text: str, severity: Severity = "info") -> None:
-        """Show one line above the prompt until the next key that acts."""
+    def say(
+        self, text: str, severity: Severity = "info", until: Callable[[DeckState], bool] = _never
+    ) -> None:
+        """Show a message above the prompt until the next key that acts.
+
+        Args:
+            text: What is said; nothing when empty.
+            severity: Its colour.
+            until: Tells of a state that what the message says goes on is over.
+        """
         self.message = (text, severity) if text else None
+        self.message_until = until
         self.draw_lines()
 
     def submit(self, intent: Intent, after: Callable[[IntentResult], None] | None = None) -> None:
@@ -137,7 +159,8 @@ class DeckBase(Keyed, Screen[None], inherit_bindings=False):
         except ForkDeckError as error:
             result = IntentResult(ok=False, text=f"{error.what} {error.remedy}".strip())
         if result.text:
-            self.say(result.text, "info" if result.ok else "warning")
+            until = _over(intent, result) if result.ok else _never
+            self.say(result.text, "info" if result.ok else "warning", until)
         if after is not None:
             after(result)
         self.flusher.flush()
@@ -183,3 +206,16 @@ class DeckBase(Keyed, Screen[None], inherit_bindings=False):
     def select(self, run: str) -> None:
         """Select a run; its pane comes on screen when there are panes."""
         raise NotImplementedError
+
+
+def _over(intent: Intent, result: IntentResult) -> Callable[[DeckState], bool]:
+    """Return how to tell that what an intent began has ended, so that nothing says it goes on."""
+    match intent:
+        case CompactParent():
+            return lambda state: not state.parent.turn.running
+        case AbortFork() | AbortAll():
+            return lambda state: all(
+                each not in state.forks or state.forks[each].settled for each in result.handles
+            )
+        case _:
+            return _never

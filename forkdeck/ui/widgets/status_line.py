@@ -17,7 +17,7 @@ from forkdeck.store.cells import cut_end
 from forkdeck.store.flags import context_words, slow_words
 from forkdeck.store.rows_cards import ask_keys, same_requests, visible_escapes
 from forkdeck.store.rows_plan import launch_words, price_words
-from forkdeck.store.rows_text import clean_line
+from forkdeck.store.rows_text import clean_line, wrap_spans
 from forkdeck.ui import formats
 from forkdeck.ui.widgets.line_widget import LineWidget, Spans, between, width_of
 
@@ -172,6 +172,10 @@ def branch_words(state: DeckState) -> str:
     return f"{clean_line(facts.branch)}{dirty}"
 
 
+MOST_ROWS = 3
+"""Rows of a message above the prompt."""
+
+
 class AskStrip(StatusLine):
     """What waits for the person, oldest first; or, before it, trouble and the last answer."""
 
@@ -180,6 +184,7 @@ class AskStrip(StatusLine):
         self._state: DeckState | None = None
         self._now_ms = 0
         self._keys = False
+        self._more: list[Spans] = []
         self._typing = False
         self._ask: Ask | None = None
         self._message: tuple[str, Severity] | None = None
@@ -236,20 +241,47 @@ class AskStrip(StatusLine):
             return
         self.shows_whole = ""
         if self._trouble:
-            left: Spans = [
-                ("text", " "), ("bad-strong", f"{self.marks.times} log"),
-                ("text", f"  {clean_line(self._trouble)}"),
-            ]  # fmt: skip
-            self.show_spans(between(left, [], width), "error")
+            self._show_text(
+                [("bad-strong", f"{self.marks.times} log  "), ("text", clean_line(self._trouble))],
+                "error",
+            )
         elif self._message is not None:
             text, severity = self._message
             style = {"info": "muted", "warning": "warn", "error": "bad"}[severity]
             fill = {"info": "", "warning": "warn", "error": "error"}[severity]
-            self.show_spans(between([("text", " "), (style, clean_line(text))], [], width), fill)
+            self._show_text([(style, clean_line(text))], fill)
         elif state.asks:
             self._compose_asks(state, width)
         else:
             self.show_spans(between(*(self._standing(state) or ([], [])), width), "warn")
+
+    def show_spans(self, spans: Spans, fill: str = "") -> None:
+        """Show one row."""
+        self._more = []
+        super().show_spans(spans, fill)
+
+    def _show_text(self, spans: Spans, fill: str) -> None:
+        """Show a text whole, on as many rows as it needs: its end is often what to do."""
+        width = self.size.width
+        rows = wrap_spans(spans, max(8, width - 2))
+        shown = [*rows[:MOST_ROWS - 1], [span for row in rows[MOST_ROWS - 1 :] for span in row]]
+        lines = [between([("text", " "), *row], [], width) for row in shown if row]
+        changed = lines[1:] != self._more
+        super().show_spans(lines[0] if lines else [], fill)
+        self._more = lines[1:]
+        if changed:
+            self.repaint()
+
+    def render_line(self, y: int) -> Strip:
+        """Return one of the rows."""
+        if not 1 <= y <= len(self._more):
+            return super().render_line(y)
+        return self.strip(self._more[y - 1], self._fill)
+
+    @property
+    def rows_shown(self) -> int:
+        """Rows that what is said needs."""
+        return 1 + len(self._more)
 
     def _standing(self, state: DeckState) -> tuple[Spans, Spans] | None:
         """Return what stands here while nobody asks: a full context, slow forks, pace; or None."""
