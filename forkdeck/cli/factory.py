@@ -126,6 +126,7 @@ class Factory:
             project=self._cwd.name or str(self._cwd),
             branch=repo.branch,
             dirty_files=repo.dirty_files,
+            cwd=str(self._cwd),
             checks=tuple((each.name, each.good, each.text) for each in found),
             can_start=credentials.found,
             missing="" if credentials.found else credentials.looked_for,

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, TypeVar
 from forkdeck.engine.estimates import override_note
 from forkdeck.engine.frozen import Frozen
 from forkdeck.engine.launch_plan import plan_of
-from forkdeck.engine.limits import DIRECTIVE_TOKENS, NO_LIMITS, Limits
+from forkdeck.engine.limits import NO_LIMITS, Limits
 from forkdeck.engine.plans import BatchPlan, ForkPlan
 from forkdeck.engine.run import Policy, Run
+from forkdeck.engine.step_price import DIRECTIVE_TOKENS
 from forkdeck.errors import AdmissionRefused, ForkDeckError, HistoryError
 from forkdeck.model.ids import handle, handle_number, slug
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from forkdeck.engine.run import Run
     from forkdeck.engine.supervisor import Supervisor
 
+
 class Forking:
     """What the person does with forks.
 

@@ -59,6 +59,16 @@ class Places:
         """Whether this process alone holds every place."""
         return len(self._held) >= self._limit
 
+    @property
+    def count(self) -> int:
+        """How many places there are."""
+        return self._limit
+
+    @property
+    def elsewhere(self) -> int:
+        """How many places others hold, when none is free."""
+        return self._limit - len(self._held)
+
     def take(self, handle: str = "") -> int | None:
         """Take a free place (0-based) for a fork, or return None; never waits.
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from forkdeck.engine.plans import Fork
-from forkdeck.model.events.fork import BatchEnded, ForkEnded, ForkStopped
+from forkdeck.model.events.fork import BatchEnded, ForkDelayed, ForkEnded, ForkStopped
 
 if TYPE_CHECKING:
     from forkdeck.engine.fork_run import ForkRunner
@@ -160,11 +160,28 @@ class Supervisor:
                 fork.place = self._places.take(fork.handle)
                 self._reaper.look(self._places.take_dead())
                 if fork.place is None:
+                    self._tell_elsewhere()
                     self._look_again()
                     return
             self._queue.remove(fork)
             self._running[fork.handle] = fork
             fork.task = asyncio.create_task(self._run(fork), name=f"fork {fork.handle}")
+
+    def _tell_elsewhere(self) -> None:
+        """Say of the queued forks how many places other processes hold, whenever that changes."""
+        elsewhere = self._places.elsewhere
+        for fork in self._queue:
+            run = self._hub.state.runs.get(fork.handle)
+            known = run.delay.elsewhere if run is not None and run.delay is not None else 0
+            if fork.depth <= 1 and fork.resume is None and known != elsewhere:
+                self._hub.append(
+                    ForkDelayed(
+                        run=fork.handle,
+                        reason="place",
+                        elsewhere=elsewhere,
+                        places=self._places.count,
+                    )
+                )
 
     def _look_again(self) -> None:
         """Try again soon when other processes hold the places."""

@@ -56,6 +56,10 @@ class Delay(msgspec.Struct, frozen=True):
     attempt: int = 1
     attempts: int | None = None
     message: str = ""
+    elsewhere: int = 0
+    """Places of the directory that other processes hold, when that is why."""
+    places: int = 0
+    """All places of the directory, likewise."""
 
 
 class CacheFacts(msgspec.Struct, frozen=True, kw_only=True):

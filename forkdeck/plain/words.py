@@ -63,7 +63,7 @@ from forkdeck.model.raw import from_raw
 from forkdeck.model.state import DeckState
 from forkdeck.model.words import STATUS_OF
 from forkdeck.store.changes import answer_items
-from forkdeck.store.figures import limit_words, plural
+from forkdeck.store.figures import instant, limit_words, plural
 from forkdeck.store.flags import pace_words
 from forkdeck.store.selectors import metrics
 from forkdeck.store.text import one_line
@@ -106,8 +106,7 @@ def _session(event: Event, state: DeckState) -> list[Line]:
                 lines.append(Line("NOTE", event.simulated))
             return lines
         case SessionResumed():
-            when = event.resumed_at[:16].replace("T", " ")
-            return [Line("OPEN", f"session resumed {when} UTC")]
+            return [Line("OPEN", f"session resumed {instant(event.resumed_at)}")]
         case SessionClosed():
             return [Line("END", _closing(state))]
         case EnforcementProbed():

@@ -33,6 +33,8 @@ class Card:
         self.rows: list[Row] = []
         self.room = max(8, grid.width - 2 - self._start - VERB)
         """Cells of a field's text."""
+        self.wide = grid.width >= 48
+        """Whether figures at the right edge have room for their words."""
         self.gap()
 
     def gap(self) -> None:

@@ -5,6 +5,8 @@ Pure functions. What is not known is `UNKNOWN`, never a zero.
 
 from __future__ import annotations
 
+import re
+from datetime import UTC, datetime
 from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
 
 from forkdeck.model.usage import Cost
@@ -12,6 +14,7 @@ from forkdeck.model.usage import Cost
 UNKNOWN = "–"
 """Stands for a number nobody told."""
 
+_INSTANT = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:\d\d)")
 _CENT = Decimal("0.01")
 _BELIEVABLE = Decimal(10) ** 15
 
@@ -121,3 +124,18 @@ def size(count: int | None) -> str:
 def plural(count: int, word: str) -> str:
     """Return ``1 file``, ``3 files``."""
     return f"{count:,} {word}" if count == 1 else f"{count:,} {word}s"
+
+
+def instant(text: str) -> str:
+    """Return an ISO instant as a person reads it, in UTC: ``Mon 30 Nov 20:00 UTC``."""
+    try:
+        then = datetime.fromisoformat(text)
+    except ValueError:
+        return UNKNOWN
+    then = then.astimezone(UTC) if then.tzinfo is not None else then.replace(tzinfo=UTC)
+    return f"{then:%a %d %b %H:%M} UTC"
+
+
+def readable_instants(text: str) -> str:
+    """Return text with each ISO instant in it as `instant` says it."""
+    return _INSTANT.sub(lambda found: instant(found[0]), text)

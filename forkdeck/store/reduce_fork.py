@@ -93,8 +93,10 @@ def reduce_fork(state: DeckState, event: ForkFamily) -> DeckState:
             run = run_of(state, event.run)
             if fork.settled:
                 return with_run(state, run)
-            state = with_run(state, replace(run, delay=Delay(event.reason, until_ms)))
-            return with_status(state, event.run, "WAIT")
+            delay = Delay(event.reason, until_ms, elsewhere=event.elsewhere, places=event.places)
+            state = with_run(state, replace(run, delay=delay))
+            # What waits for a place has not begun: it is queued.
+            return with_status(state, event.run, "QUE" if event.places else "WAIT")
         case ForkLimited():
             return with_fork(
                 state,

@@ -14,7 +14,7 @@ from forkdeck.model.ids import PARENT
 from forkdeck.model.items import Item, ItemKind
 from forkdeck.model.state import DeckState, ForkState
 from forkdeck.store.cells import cell_width, cut_end
-from forkdeck.store.figures import plural, tokens
+from forkdeck.store.figures import plural, readable_instants, tokens
 from forkdeck.store.rows_text import clean_line, hanging, inline_spans, text_rows
 from forkdeck.store.rows_tools import VERB, batch_rows, is_fork_tool, tool_line, tool_rows
 from forkdeck.store.rows_types import Bar, Fill, Grid, Row, Span, Style
@@ -216,13 +216,13 @@ def _cut(item: Item, grid: Grid) -> list[Row]:
     return [*rows, Row((("text", " " * grid.indent), note))]
 
 
-def _shell(item: Item, grid: Grid) -> list[Row]:
+def _shell(item: Item, grid: Grid, *, opened: bool) -> list[Row]:
     tool = item.tool
     if tool is None:
         command, _, output = item.text.partition("\n")
         rows = hanging(("muted", "!"), [("strong", clean_line(command))], grid, hang=VERB)
         return rows + (text_rows(output, grid, None, "muted")[:12] if output.strip() else [])
-    return tool_rows(tool, grid, opened=True)
+    return tool_rows(tool, grid, opened=opened)
 
 
 def _notice(item: Item, place: Place) -> list[Row]:
@@ -237,7 +237,9 @@ def _notice(item: Item, place: Place) -> list[Row]:
     }
     style, word, fill, bar = styles[item.severity]
     what, _, kept = item.text.partition("\n")
-    rows = hanging((style, word), inline_spans(clean_line(what)), grid, hang=VERB)
+    rows = hanging(
+        (style, word), inline_spans(readable_instants(clean_line(what))), grid, hang=VERB
+    )
     for label, text in (("kept", kept), ("next", item.remedy)):
         if text:
             rows += hanging(("muted", label), inline_spans(clean_line(text)), grid, hang=VERB)
@@ -262,6 +264,6 @@ _DRAW: Final[dict[ItemKind, _Draw]] = {
     "report": lambda item, place, _: _report(item.text, place),
     "delivery": lambda item, place, _: _delivery(item, place),
     "cut": lambda item, place, _: _cut(item, place.grid),
-    "shell": lambda item, place, _: _shell(item, place.grid),
+    "shell": lambda item, place, opened: _shell(item, place.grid, opened=opened),
     "notice": lambda item, place, _: _notice(item, place),
 }

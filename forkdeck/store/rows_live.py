@@ -145,6 +145,9 @@ def delay_words(delay: Delay, now_ms: int) -> str:
         "connection": "connection lost",
         "cut": "answer cut",
     }
+    if delay.places:
+        held = f"{delay.elsewhere} of {delay.places}"
+        return f"waits for a place ({held} held by another forkdeck)"
     words = names.get(delay.reason, clean_line(delay.reason))
     if delay.until_ms is not None and delay.until_ms > now_ms:
         words += f", retry in {clock(delay.until_ms - now_ms + 999)}"
@@ -152,6 +155,16 @@ def delay_words(delay: Delay, now_ms: int) -> str:
         words += f", try {delay.attempt}"
         words += f" of {delay.attempts}" if delay.attempts is not None else ""
     return words
+
+
+def brief_delay(delay: Delay, now_ms: int) -> str:
+    """Return the same for a row, where its end would be cut: ``429 0:18 (2/6)``."""
+    if delay.until_ms is None or delay.until_ms <= now_ms:
+        return delay_words(delay, now_ms)
+    words = f"{clean_line(delay.reason)} {clock(delay.until_ms - now_ms + 999)}"
+    if delay.attempts is not None:
+        return f"{words} ({delay.attempt}/{delay.attempts})"
+    return f"{words} ({delay.attempt})" if delay.attempt > 1 else words
 
 
 def _steer_waits(fork: ForkState | None, run: RunState) -> str:

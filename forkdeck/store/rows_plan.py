@@ -115,14 +115,8 @@ def plan_card(
     if handle:
         return _fork_card(ask, plan, state, grid, handle, compact=compact, recorded=recorded)
     card = Card(grid, "warn", "warn", compact=compact)
-    waited = clock(now_ms - ask.at_ms)
-    wide = grid.width >= 48
-    right: list[Span] = [("muted", f"waiting {waited}" if wide else waited)]
-    card.field(("ask", "plan"), [("strong", launch_words(plan, state))], right)
-    price: list[Span] = [("text", price_words(plan, state))]
-    if usual := usual_words(plan, state):
-        price.append(("muted", f", {usual}"))
-    card.field(("muted", "price"), price)
+    if not compact:
+        _count_and_price(card, ask, plan, state, now_ms)
     card.field(("muted", "prefix"), [("text", prefix_words(plan, state))])
     seeds = ", ".join(clean_line(seed) for seed in plan.seeds)
     card.field(("muted", "seed"), [("text", f"{seeds}, {at_once_words(plan, state)} at once")])
@@ -136,6 +130,9 @@ def plan_card(
     _forks(card, plan, state, _FORKS_COMPACT if compact else _FORKS)
     if why := why_words(ask, state):
         card.field(("muted", "why"), [("muted", clean_line(why))])
+    if compact:
+        # A low pane shows the end of a card: what is answered stands right above the keys.
+        _count_and_price(card, ask, plan, state, now_ms)
     card.gap()
     if recorded:
         card.field(("muted", "replay"), [("muted", "recorded, cannot be answered here")])
@@ -143,6 +140,17 @@ def plan_card(
         leave = [("x", "leave one out")] if len(plan.forks) > 1 else []
         card.keys([*ask_keys(ask, 0), *leave, ("/plan", "shows all of it")])
     return card.done()
+
+
+def _count_and_price(card: Card, ask: Ask, plan: LaunchPlan, state: DeckState, now_ms: int) -> None:
+    """Add what the answer is about: how many forks, and what they cost."""
+    waited = clock(now_ms - ask.at_ms)
+    right: list[Span] = [("muted", f"waiting {waited}" if card.wide else waited)]
+    card.field(("ask", "plan"), [("strong", launch_words(plan, state))], right)
+    price: list[Span] = [("text", price_words(plan, state))]
+    if usual := usual_words(plan, state):
+        price.append(("muted", f", {usual}"))
+    card.field(("muted", "price"), price)
 
 
 def _fork_card(

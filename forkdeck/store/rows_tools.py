@@ -23,6 +23,9 @@ VERB: Final = 8
 OPEN_ROWS: Final = 40
 """Most rows an opened call shows; the rest is counted."""
 
+SHELL_ROWS: Final = 6
+"""The same of a folded shell command of the person."""
+
 _PATH_TOOLS: Final = frozenset(("read", "edit", "write", "ls"))
 _HIT: Final = re.compile(r"([^:\s][^:]*):(\d+)[:-]\s?(.*)")
 _FORK_TOOLS: Final = frozenset(("fork_join", "fork", "agent"))
@@ -103,6 +106,8 @@ def tool_rows(tool: ToolFacts, grid: Grid, *, opened: bool, now_ms: int = 0) -> 
         return rows + _more(len(lines) - OPEN_ROWS, grid)
     if opened:
         return rows + _lines(tool.content.strip("\n"), grid, OPEN_ROWS)
+    if tool.name == "!":
+        return rows + _lines(tool.content.strip("\n"), grid, SHELL_ROWS)
     if not grid.preview:
         return rows
     if tool.status in ("error", "timeout"):

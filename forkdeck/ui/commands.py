@@ -112,11 +112,13 @@ def _fork(rest: str) -> Outcome:
 
 
 def _count(value: str) -> int:
-    if not 1 <= _number(value) <= MAX_FORKS:
-        raise UsageError(
-            f"--n is a number of forks, not {value or 'nothing'!r}.", f"Use 1 to {MAX_FORKS}."
-        )
-    return _number(value)
+    if 1 <= _number(value) <= MAX_FORKS:
+        return _number(value)
+    if not value:
+        raise UsageError("--n needs a number of forks.", f"Use 1 to {MAX_FORKS}.")
+    if not value.lstrip("-").isdecimal():
+        raise UsageError(f"--n is a number of forks, not {value!r}.", f"Use 1 to {MAX_FORKS}.")
+    raise UsageError(f"--n must be 1 to {MAX_FORKS}, not {value}.")
 
 
 def _number(text: str) -> int:
@@ -130,6 +132,8 @@ _SEEDS = ("before_call", "placeholder", "completed_turns", "turns:N", "none")
 def _seed(value: str) -> str:
     kind, _, count = value.partition(":")
     turns = kind == "turns" and _number(count) > 0
+    if not value:
+        raise UsageError("--seed needs a value.", f"Use one of {', '.join(_SEEDS)}.")
     if not turns and value not in _SEEDS[:3] + _SEEDS[4:]:
         raise UsageError(f"There is no seed {value!r}.", f"Use one of {', '.join(_SEEDS)}.")
     return f"turns:{int(count)}" if turns else value

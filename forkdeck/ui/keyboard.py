@@ -17,6 +17,9 @@ from forkdeck.ui.bindings import Zone, find
 if TYPE_CHECKING:
     from forkdeck.ui.app import ForkDeckApp
 
+CTRL_D = "Ctrl+D quits when the prompt is empty: Ctrl+C clears it"
+"""What it says at the end of a text, where there is nothing it could delete."""
+
 
 def key_of(event: events.Key) -> str:
     """Return a key as the table of bindings writes it: the character, or Textual's name."""

@@ -50,12 +50,17 @@ def when(started_at: str, now: datetime) -> str:
     return f"{then:%a %d %b}" if days < 300 else f"{then:%d %b %Y}"
 
 
+def here_first(sessions: Sequence[SessionSummary], cwd: str) -> list[SessionSummary]:
+    """Return sessions with those of this directory before the others, each part as it was."""
+    return sorted(sessions, key=lambda session: session.cwd != cwd)
+
+
 def session_row(
     session: SessionSummary, slot: str, *, width: int, now: datetime, selected: bool, ascii_: bool
 ) -> Row:
-    """Return one session: slot, title, branch, age, forks, what it owes, cost."""
+    """Return one session: slot, title, project and branch, age, forks, what it owes, cost."""
     wide = width >= 90
-    title_cells = 24 if wide else 18
+    title_cells = 20 if wide else 18
     title = outside(session.title or session.project or session.session)
     forks = "no forks" if not session.forks else plural(session.forks, "fork")
     spans: list[Span] = [
@@ -64,7 +69,8 @@ def session_row(
         ("text", "  "),
     ]
     if wide:
-        spans += [("muted", fit(outside(session.branch or ""), 10)), ("text", "  ")]
+        where = f"{outside(session.project)} {outside(session.branch or '')}".rstrip()
+        spans += [("muted", fit(where, 18)), ("text", "  ")]
     spans += [("muted", fit(when(session.started_at, now), 11)), ("muted", f"  {forks:>8}   ")]
     spans += _owes(session, ascii_=ascii_)
     cost = money(Decimal(session.cost_usd)) if session.cost_usd else UNKNOWN

@@ -103,6 +103,10 @@ class ForkDelayed(Event, frozen=True, kw_only=True, tag="fork.delayed"):
 
     reason: str
     wait_ms: int | None = None
+    elsewhere: int = 0
+    """Of the reason ``place``: places that other processes hold."""
+    places: int = 0
+    """Likewise: all there are."""
 
 
 class LimitNeared(Event, frozen=True, kw_only=True, tag="limit.neared"):

@@ -150,6 +150,8 @@ class StartFacts(msgspec.Struct, frozen=True, kw_only=True):
     project: str
     branch: str | None
     dirty_files: int | None
+    cwd: str = ""
+    """Where it looked; sessions of it stand first."""
     checks: tuple[tuple[str, bool, str], ...]
     """(name, good, text): key, git, sandbox, prices, search, trust."""
     can_start: bool

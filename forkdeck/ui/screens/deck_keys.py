@@ -6,7 +6,7 @@ from textual import events
 
 from forkdeck.model.ids import PARENT
 from forkdeck.ui.bindings import LEADER
-from forkdeck.ui.keyboard import key_of
+from forkdeck.ui.keyboard import CTRL_D, key_of
 from forkdeck.ui.screens.deck_moves import DeckMoves
 
 _QUIET_KEYS = frozenset(("up", "down", "j", "k", "pageup", "pagedown"))
@@ -42,6 +42,8 @@ class DeckKeys(DeckMoves):
         if self.in_prompt and key == "ctrl+x" and self.area.selected_text:
             return False
         if self.in_prompt and key == "ctrl+d" and self.area.text:
+            if self.area.cursor_at_end_of_text:
+                self.say(CTRL_D)
             return False
         return await self.press(event)
 

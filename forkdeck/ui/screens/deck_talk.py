@@ -87,7 +87,7 @@ class DeckTalk(DeckMoves, DeckReplay):
             outcome = interpret(text)
         except UsageError as error:
             self.area.put(text.rstrip("\n"))
-            self.say(f"{error.what} {error.remedy}", "warning")
+            self.say(f"{error.what} {error.remedy}".strip(), "warning")
             return
         await self.do_outcome(outcome, text)
 

@@ -30,6 +30,8 @@ from forkdeck.ui.widgets.status_line import FooterLine, TitleLine
 
 Method = Literal["patch", "cherry-pick"]
 
+_NOTHING = "It changed nothing: there is nothing to apply."
+
 _METHODS: tuple[tuple[Method, str], ...] = (
     ("patch", "into the working tree, uncommitted"),
     ("cherry-pick", "the fork's own commits, on top of yours"),
@@ -85,6 +87,11 @@ class DiffScreen(Keyed, LeavesOnce[None], inherit_bindings=False):
         return ("diff",)
 
     @property
+    def _empty(self) -> bool:
+        """Whether the diff was read and holds nothing to apply."""
+        return self._diff is not None and not self._diff.files
+
+    @property
     def fork(self) -> ForkState:
         """The fork as it is now."""
         return self._deck.state.forks[self._handle]
@@ -135,6 +142,8 @@ class DiffScreen(Keyed, LeavesOnce[None], inherit_bindings=False):
         self.sheet.show(rows)
         live = self._deck.capabilities
         left, right = footer_keys(self.zones, live=live.live, worktrees=live.worktrees)
+        if self._empty:
+            left = [pair for pair in left if pair[0] != "Enter"]
         self.footer.update_state("DIFF", [("Esc", "back"), *left], right)
 
     def _draw_files(self) -> None:
@@ -178,17 +187,21 @@ class DiffScreen(Keyed, LeavesOnce[None], inherit_bindings=False):
     def _sheet_rows(self, width: int) -> list[Row]:
         fork = self.fork
         branch = outside(self._deck.state.session.branch or "your tree")
-        rows = [line([("heading", f"apply to {branch}")],
-                     [("muted", "nothing changes until you press Enter")], width=width, margin=1,
+        until: list[Span] = (
+            [] if self._empty else [("muted", "nothing changes until you press Enter")]
+        )
+        rows = [line([("heading", f"apply to {branch}")], until, width=width, margin=1,
                      fill="panel")]  # fmt: skip
         style, text = self._note
         if text:
             return [*rows, *wrapped(text, width=width, margin=2, style=style or "muted")]
+        if self._empty and fork.settled:
+            return [*rows, line([("muted", _NOTHING)], width=width, margin=2)]
         work = fork.work
         if work is None:
             why = "It is at work: its diff is live, and can be applied when it ends."
             if fork.settled:
-                why = "It changed nothing."
+                why = _NOTHING
             return [*rows, line([("muted", why)], width=width, margin=2)]
         if work.applied_ref:
             rows.append(line([("good-strong", "applied"), ("muted", "   u takes it back exactly")],
@@ -266,6 +279,10 @@ class DiffScreen(Keyed, LeavesOnce[None], inherit_bindings=False):
             return
         if self._diff is None:
             self._note = ("", "the diff is still being read; then Enter applies it")
+            self.refresh_rows()
+            return
+        if self._empty:
+            self._note = ("", _NOTHING)
             self.refresh_rows()
             return
         if work.applied_ref:

@@ -18,12 +18,12 @@ from forkdeck.model.ports import SessionSummary, StartFacts
 from forkdeck.ui.bindings import Zone, footer_keys
 from forkdeck.ui.commands import UiAction, completions, interpret, runs_alone
 from forkdeck.ui.editor import edit
-from forkdeck.ui.keyboard import Keyed, key_of
+from forkdeck.ui.keyboard import CTRL_D, Keyed, key_of
 from forkdeck.ui.lines import line, outside
 from forkdeck.ui.prompt import PromptArea, Purpose
 from forkdeck.ui.prompt_box import PromptBox
 from forkdeck.ui.sheet import Sheet
-from forkdeck.ui.start_rows import RECENT, start_rows
+from forkdeck.ui.start_rows import RECENT, here_first, start_rows
 from forkdeck.ui.widgets.status_line import FooterLine
 
 _HINT = "What should we work on?     / commands     @ file     ! shell"
@@ -86,6 +86,11 @@ class StartScreen(Keyed, Screen[None], inherit_bindings=False):
             if not self.box.area.text:
                 # Without a key the page is what there is to use: its keys act at once.
                 self.sheet.focus()
+        if self.facts is not None and self.sessions:
+            chosen = self.sessions[min(self.selected, len(self.sessions) - 1)]
+            self.sessions = here_first(self.sessions, self.facts.cwd)
+            if self.selected:
+                self.selected = min(self.sessions.index(chosen), RECENT - 1)
         self._trouble = trouble or more
         self.refresh_page()
         if self._trouble:
@@ -136,6 +141,8 @@ class StartScreen(Keyed, Screen[None], inherit_bindings=False):
         if self.note.display and not self._trouble:
             self.note.display = False
         if key_of(event) == "ctrl+d" and self.box.area.has_focus and self.box.area.text:
+            if self.box.area.cursor_at_end_of_text:
+                self.say(CTRL_D)
             return
         if await self.press(event):
             event.stop()

@@ -14,7 +14,7 @@ from forkdeck.store import selectors
 from forkdeck.store.cells import cell_width, cut_end, fit
 from forkdeck.store.figures import plural
 from forkdeck.store.flags import flags_of, pace_words, reason_words, slow_words
-from forkdeck.store.rows_live import delay_words
+from forkdeck.store.rows_live import brief_delay
 from forkdeck.store.rows_text import clean_line
 from forkdeck.ui.widgets.line_widget import LineWidget, Spans, badge_spans, between, width_of
 from forkdeck.ui.widgets.pane_header import (
@@ -76,7 +76,7 @@ def activity_spans(state: DeckState, handle: str, now_ms: int) -> Spans:
     if fork.slow is not None and fork.status not in ("STOP", "SAVE"):
         return [("warn", clean_line(slow_words(fork, now_ms)))]
     if run is not None and run.delay is not None:
-        return [("muted", delay_words(run.delay, now_ms))]
+        return [("muted", brief_delay(run.delay, now_ms))]
     if fork.status in ("QUE", "PLAN"):
         words = f"planned: {fork.task}" if fork.status == "PLAN" else "waits for a place"
         return [("muted", clean_line(words))]
@@ -168,7 +168,10 @@ def column_heads(widget: LineWidget, width: int, name: int) -> Spans:
 
 
 def places(state: DeckState) -> str:
-    """Return how many places are taken: ``places 4 of 4``; empty when there are none."""
+    """Return how many places are taken, also by other processes while forks wait for those.
+
+    Such as ``4 of 4`` or ``0 here, 2 elsewhere, of 2``; empty when there are none.
+    """
     open_batches = [batch for batch in state.batches.values() if not batch.ended]
     if not open_batches:
         return ""
@@ -176,6 +179,14 @@ def places(state: DeckState) -> str:
     taken = sum(
         fork.started_at_ms is not None and not fork.settled for fork in state.forks.values()
     )
+    waits = (
+        state.runs[handle].delay
+        for handle, fork in state.forks.items()
+        if fork.status == "QUE" and handle in state.runs
+    )
+    full = next((delay for delay in waits if delay is not None and delay.places), None)
+    if full is not None:
+        return f"{full.places - full.elsewhere} here, {full.elsewhere} elsewhere, of {full.places}"
     return f"{taken} of {most}" if most else ""
 
 

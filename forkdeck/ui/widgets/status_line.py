@@ -264,7 +264,7 @@ class AskStrip(StatusLine):
         """Show a text whole, on as many rows as it needs: its end is often what to do."""
         width = self.size.width
         rows = wrap_spans(spans, max(8, width - 2))
-        shown = [*rows[:MOST_ROWS - 1], [span for row in rows[MOST_ROWS - 1 :] for span in row]]
+        shown = [*rows[: MOST_ROWS - 1], [span for row in rows[MOST_ROWS - 1 :] for span in row]]
         lines = [between([("text", " "), *row], [], width) for row in shown if row]
         changed = lines[1:] != self._more
         super().show_spans(lines[0] if lines else [], fill)
