@@ -116,9 +116,10 @@ def _count(value: str) -> int:
         return _number(value)
     if not value:
         raise UsageError("--n needs a number of forks.", f"Use 1 to {MAX_FORKS}.")
-    if not value.lstrip("-").isdecimal():
-        raise UsageError(f"--n is a number of forks, not {value!r}.", f"Use 1 to {MAX_FORKS}.")
-    raise UsageError(f"--n must be 1 to {MAX_FORKS}, not {value}.")
+    if not value.isdecimal() or len(value) > 4:
+        what = f"--n is a number of forks, not {value[:20]!r}."
+        raise UsageError(what, f"Use 1 to {MAX_FORKS}.")
+    raise UsageError(f"--n must be 1 to {MAX_FORKS}, not {value}.", "Another /fork starts more.")
 
 
 def _number(text: str) -> int:

@@ -234,6 +234,28 @@ async def test_of_two_questions_only_the_one_that_a_key_answers_is_on_screen() -
         assert driver.deck.asked(AnswerRequest) == YES
 
 
+@pytest.mark.parametrize("size", [(120, 40), (80, 24)])
+async def test_a_fork_that_was_left_out_still_answers_for_its_plan(size: tuple[int, int]) -> None:
+    """The parent's card is what was read; that is what the key answers."""
+    script = scenes.planned().add(ForkEnded(run="f2", outcome="aborted", reason="person"))
+    async with driven(script.events, size=size) as driver:
+        await driver.keys("tab", "2", "y")
+        assert driver.selected == "f2"
+        assert driver.deck.asked(AnswerRequest) == YES
+
+
+def test_in_a_low_pane_count_and_price_stand_last() -> None:
+    state = scenes.planned().state()
+    ask = state.asks[0]
+    rows = plan_card(ask, state, Grid(60), state.at_ms, compact=True, recorded=False)
+    texts = [row.text for row in rows]
+    at = next(index for index, text in enumerate(texts) if "launch 4 forks" in text)
+    assert "$0.23 to $0.53" in texts[at + 1]
+    assert "y launch" in texts[at + 2]
+    whole = plan_card(ask, state, Grid(60), state.at_ms, compact=False, recorded=False)
+    assert "launch 4 forks" in whole[1].text
+
+
 @pytest.mark.parametrize("amount", ["abc", "NaN", "Infinity", "-1", "1e999", ""])
 def test_a_price_that_is_none_and_hostile_words_draw_as_nothing_but_text(amount: str) -> None:
     script = scenes.planned()

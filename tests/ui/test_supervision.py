@@ -6,22 +6,25 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from forkdeck.model.events.fork import ForkRecovered, ForkSteered
+from forkdeck.model.events.fork import ForkDelayed, ForkEnded, ForkRecovered, ForkSteered
 from forkdeck.model.events.session import HeadRecorded, NoticeRaised
 from forkdeck.model.events.step import PaceChanged, UsageReported
 from forkdeck.model.events.tool import ApprovalAnswered
-from forkdeck.model.events.turn import HistoryCompacted
+from forkdeck.model.events.turn import HistoryCompacted, ShellRan
 from forkdeck.model.ids import PARENT
-from forkdeck.model.intents import AbortFork, CancelTool, CompactParent
+from forkdeck.model.intents import AbortFork, CancelTool, CompactParent, IntentResult
 from forkdeck.model.raw import to_raw
-from forkdeck.model.state import DeckState
+from forkdeck.model.state import DeckState, Delay
 from forkdeck.model.usage import Usage
 from forkdeck.store.cache_view import cache_view
+from forkdeck.store.figures import readable_instants
 from forkdeck.store.flags import context_words, flags_of, reason_words, slow_words
-from forkdeck.store.rows_live import tail_rows
+from forkdeck.store.rows import RowBuffer
+from forkdeck.store.rows_live import brief_delay, tail_rows
 from forkdeck.store.rows_types import Grid
 from forkdeck.ui.cache_rows import VERDICTS, cache_rows
 from forkdeck.ui.screens.cache import CacheScreen
+from forkdeck.ui.screens.deck_base import over_of
 from forkdeck.ui.screens.notices import NoticesScreen
 from tests.ui.test_deck import Driver, driven
 from tests.widgets import scenes
@@ -305,3 +308,73 @@ async def test_a_click_on_the_cache_section_of_the_zoom_explains_it() -> None:
         screen = driver.pilot.app.screen
         assert isinstance(screen, CacheScreen)
         assert cache_view(driver.deck.state).rows[screen.selected].run == "f4"
+
+
+async def test_what_a_message_tells_of_ends_it() -> None:
+    """Nothing says that it is compacting, or stopping a fork, when that is over."""
+    async with driven(scenes.deck(3).events) as driver:
+        over = [False]
+        driver.screen.say("compacting", until=lambda _: over[0])
+        await driver.settle()
+        assert "compacting" in driver.strip
+        over[0] = True
+        driver.deck.apply(ForkSteered(run="f1", text="x"), urgent=True)
+        await driver.settle()
+        assert "compacting" not in driver.strip
+    state = scenes.deck(1).state()
+    compacting = over_of(CompactParent(), IntentResult(ok=True, text="compacting"))
+    running = state.parent.turn.running
+    assert compacting(state) is not running
+    stopping = over_of(AbortFork(handle="f1"), IntentResult(ok=True, handles=("f1",)))
+    assert not stopping(state)
+    ended = ForkEnded(run="f1", outcome="aborted", reason="person")
+    assert stopping(scenes.deck(1).add(ended).state())
+
+
+async def test_a_long_message_is_shown_whole() -> None:
+    """At 80 columns the remedy stands at the end: it wraps instead of being cut."""
+    async with driven(scenes.deck(3).events, size=(80, 24)) as driver:
+        await driver.type("/fork --seed warm x")
+        await driver.keys("enter")
+        rows = text_of(driver.screen.strip)
+        assert len(rows) == 2
+        assert "".join(rows).rstrip().endswith("completed_turns, turns:N, none.")
+        await driver.keys("ctrl+d")
+        assert "Ctrl+D quits when the prompt is empty" in driver.strip
+        assert len(text_of(driver.screen.strip)) == 1
+        assert driver.screen.area.text == "/fork --seed warm x"
+
+
+def test_a_wait_fits_its_row() -> None:
+    assert brief_delay(Delay("429", 18_000, attempt=2), 999) == "429 0:18 (2)"
+    assert brief_delay(Delay("429", 18_000, attempt=2, attempts=6), 999) == "429 0:18 (2/6)"
+    assert brief_delay(Delay("429", 18_000), 999) == "429 0:18"
+    held = Delay("place", elsewhere=2, places=2)
+    assert brief_delay(held, 0) == "waits for a place (2 of 2 held by another forkdeck)"
+
+
+async def test_places_of_others_are_counted_apart() -> None:
+    script = scenes.Script().opened().parent_talk().batch(2)
+    script.add(ForkDelayed(run="f1", reason="place", elsewhere=2, places=2))
+    async with driven(script.events, size=(80, 24)) as driver:
+        assert "places 0 here, 2 elsewhere, of 2" in _board(driver)
+        assert driver.deck.state.forks["f1"].status == "QUE"
+
+
+def test_a_resumed_session_says_when_as_a_person_does() -> None:
+    text = "session resumed 2026-11-30T20:01:02.345678+00:00"
+    assert readable_instants(text) == "session resumed Mon 30 Nov 20:01 UTC"
+    assert readable_instants("no time here") == "no time here"
+
+
+def test_a_shell_command_is_folded() -> None:
+    output = "\n".join(f"line {number}" for number in range(30))
+    script = scenes.Script().opened()
+    script.add(ShellRan(command="seq", output=output, exit_code=0, duration_ms=5))
+    buffer = RowBuffer(PARENT, Grid(80))
+    buffer.update(script.state(), 0)
+    folded = len(buffer)
+    assert folded < 12
+    assert any("24 more" in text for text in buffer.text())
+    assert buffer.toggle(0, script.state())
+    assert len(buffer) >= 30

@@ -169,7 +169,9 @@ def test_interpret(text: str, outcome: object) -> None:
     ("text", "says"),
     [
         ("/fork", "needs a task"),
-        ("/fork --n 9 x", "'9'"),
+        ("/fork --n 9 x", "--n must be 1 to 8, not 9."),
+        ("/fork --n", "--n needs a number"),
+        ("/fork --seed", "--seed needs a value"),
         ("/fork --n x y", "'x'"),
         ("/fork --what x", "does not know --what"),
         ("/fork --n 2 --n 3 x", "--n twice"),

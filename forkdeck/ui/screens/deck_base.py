@@ -128,9 +128,7 @@ class DeckBase(Keyed, Screen[None], inherit_bindings=False):
 
     def ask_panes(self, ask: Ask) -> list[Pane]:
         """Return the panes on screen that show a request: the selected run's, the asking run's."""
-        runs = {ask.run}
-        if ask == shown_ask(self.state, self.view.selected):
-            runs.add(self.view.selected)
+        runs = {run for run in (self.view.selected, ask.run) if shown_ask(self.state, run) == ask}
         return [pane for pane in map(self.pane_of, runs) if pane is not None]
 
     # --- saying and doing
@@ -159,7 +157,7 @@ class DeckBase(Keyed, Screen[None], inherit_bindings=False):
         except ForkDeckError as error:
             result = IntentResult(ok=False, text=f"{error.what} {error.remedy}".strip())
         if result.text:
-            until = _over(intent, result) if result.ok else _never
+            until = over_of(intent, result) if result.ok else _never
             self.say(result.text, "info" if result.ok else "warning", until)
         if after is not None:
             after(result)
@@ -208,7 +206,7 @@ class DeckBase(Keyed, Screen[None], inherit_bindings=False):
         raise NotImplementedError
 
 
-def _over(intent: Intent, result: IntentResult) -> Callable[[DeckState], bool]:
+def over_of(intent: Intent, result: IntentResult) -> Callable[[DeckState], bool]:
     """Return how to tell that what an intent began has ended, so that nothing says it goes on."""
     match intent:
         case CompactParent():

@@ -13,9 +13,10 @@ from msgspec.structs import replace
 
 from forkdeck.engine.places import Holder, Places, leases
 from forkdeck.engine.reaping import reap
-from forkdeck.model.events.fork import BatchAdmitted, ForkQueued, ForkStarted
+from forkdeck.model.events.fork import BatchAdmitted, ForkDelayed, ForkQueued, ForkStarted
 from forkdeck.model.events.session import NoticeRaised, SessionOpened
 from forkdeck.model.events.turn import TurnStarted
+from forkdeck.model.intents import SendPrompt
 from forkdeck.sessionlog.catalogue import list_sessions
 from forkdeck.sessionlog.paths import SessionPaths
 from forkdeck.sessionlog.reader import read_log
@@ -136,3 +137,23 @@ async def test_a_deck_reaps_what_it_finds(tmp_path: Path) -> None:
     ]
     assert fold(read_log(paths.events).events).forks["f1"].status == "INTR"
     assert all(path.read_text() == "" for path in folder.iterdir())
+
+
+async def test_a_fork_says_that_others_hold_the_places(tmp_path: Path) -> None:
+    """It is queued, not lost: the places of the other process are counted."""
+    others = Places(leases(tmp_path / "places", "/w"), 8)
+    held = [others.take() for _ in range(8)]
+    rig = await Rig(tmp_path / "own", Net(), places=tmp_path / "places").open()
+    rig.provider.script = parent_then(join("a"), lambda _: Reply(REPORT))
+    await rig.do(SendPrompt(text="go"))
+    await rig.until(lambda: rig.sink.of(ForkDelayed))
+    event = rig.sink.of(ForkDelayed)[0]
+    assert (event.reason, event.elsewhere, event.places) == ("place", 8, 8)
+    assert rig.fork("f1").status == "QUE"
+    for place in held:
+        assert place is not None
+        others.give(place)
+    await rig.idle()
+    assert rig.fork("f1").outcome == "done"
+    assert len(rig.sink.of(ForkDelayed)) == 1, "told once, not at every look"
+    await rig.close()
