@@ -89,11 +89,11 @@ async def _worktrees(host: Host, project: ProjectFacts, *, clean: bool) -> int:
         return 0
     table = [("work", "state", "files", "size", "age", "path or ref")]
     table += [_row(entry) for entry in entries]
-    print_table(_told(table))
+    print_table(told_columns(table))
     return 0
 
 
-def _told(table: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
+def told_columns(table: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
     """Leave out the columns of which nothing is known in any row, as files and size of refs."""
     head, *rows = table
     kept = [at for at in range(len(head)) if any(row[at] != "–" for row in rows)]

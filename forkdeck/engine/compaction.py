@@ -129,10 +129,10 @@ class Compactor:
         grown = len(self._hub.state.parent.history) - self._length
         return grown >= FEWEST_MESSAGES and self._start() > 1
 
-    def helps(self) -> bool:
-        """Tell whether a request that did not fit is answered by compacting the conversation."""
-        history = self._hub.state.parent.history
-        return self.automatic and len(history) >= SHORTEST and self._start() > 1
+    @property
+    def possible(self) -> bool:
+        """Whether there is something to compact."""
+        return len(self._hub.state.parent.history) >= SHORTEST and self._start() > 1
 
     def _near(self, coming_tokens: int) -> bool:
         limit = self._run.facts.context_tokens
@@ -152,7 +152,7 @@ class Compactor:
         """
         history = self._hub.state.parent.history.since(0)
         start = self._start()
-        if start < 2 or len(history) < SHORTEST:
+        if not self.possible:
             raise HistoryError(
                 "There is nothing to compact: the conversation is short.", "Go on as it is."
             )

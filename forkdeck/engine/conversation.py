@@ -37,7 +37,7 @@ Source: TypeAlias = Literal["prompt", "wake", "resend", "compact"]
 """Why a turn begins."""
 
 MAKE_ROOM = "Make room with /compact, then send it again with r; or start anew with /clear."
-STILL_TOO_LONG = "Compacting did not make enough room: ask for less at once, or start with /clear."
+TOO_LONG = "Compacting cannot make enough room: ask for less at once, or start anew with /clear."
 
 MAKE_ROOM_ALONE = "Start it in a new session."
 """The same where nobody is attached."""
@@ -237,7 +237,8 @@ class Conversation:
                 await self._add_input(source, text)
                 self._end(number, await self._drive())
         except ContextTooLong as error:
-            remedy = MAKE_ROOM if self._roomy else STILL_TOO_LONG
+            roomy = self._roomy and self._compactor.possible
+            remedy = MAKE_ROOM if roomy else TOO_LONG
             self._fail(number, error, remedy if self._parts.attached else MAKE_ROOM_ALONE)
         except AuthFailed as error:
             self._fail(number, error, error.remedy or self._again("Set a key, then "))
@@ -270,7 +271,8 @@ class Conversation:
             try:
                 end = await self._loop.drive(self.run)
             except ContextTooLong:
-                if not self._roomy or not self._compactor.helps():
+                compacts = self._compactor.automatic and self._compactor.possible
+                if not (self._roomy and compacts):
                     raise
                 await self._compact()
                 self._roomy = False

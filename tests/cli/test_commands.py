@@ -12,6 +12,7 @@ import pytest
 
 from forkdeck import __version__
 from forkdeck.cli.commands import forkdeck
+from forkdeck.cli.saved_work import told_columns
 from tests.program import Program, eventually, git, no_traceback
 
 COMMANDS = sorted(forkdeck.commands)
@@ -209,6 +210,11 @@ def test_a_demo_that_is_stopped_leaves_nothing(keyless: Program, number: signal.
 def test_worktrees_cleans_only_what_is_saved(program: Program) -> None:
     assert program.run("worktrees").out == ("No worktrees and no saved work in this repository.\n")
     assert program.run("worktrees", "--clean").out == "0 removed, 0 kept.\n"
+
+
+def test_columns_of_which_nothing_is_known_are_left_out() -> None:
+    table = [("work", "files", "size"), ("s/f1", "–", "–"), ("s/f2", "–", "1.0 MB")]
+    assert told_columns(table) == [("work", "size"), ("s/f1", "–"), ("s/f2", "1.0 MB")]
 
 
 @pytest.mark.needs_sandbox

@@ -290,6 +290,15 @@ async def test_a_prompt_that_would_not_fit_is_seen_beforehand(make_rig: MakeRig,
     assert any("wide wide" in str(message) for message in asked)
 
 
+async def test_a_first_prompt_that_does_not_fit_names_no_compaction(rig: Rig) -> None:
+    """There is nothing to compact yet, so the remedy is not /compact."""
+    rig.provider.script = lambda _: Reply(error=ContextTooLong("too long"))
+    await rig.say("one")
+    assert rig.state.parent.turn.outcome == "failed"
+    assert "/compact" not in rig.state.parent.turn.remedy
+    assert "/clear" in rig.state.parent.turn.remedy
+
+
 async def test_a_fork_whose_seed_cannot_fit_is_refused(make_rig: MakeRig) -> None:
     """The reason and the way out come before the launch; a small seed of it still starts."""
     rig = await make_rig(settings=with_compact("never"), prices=FakePrices(context=9_000))

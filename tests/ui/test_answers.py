@@ -6,12 +6,15 @@ import pytest
 from textual import events
 
 from forkdeck.model.events.work import WorkApplied, WorkSaved
-from forkdeck.model.intents import AnswerRequest, UndoLast
+from forkdeck.model.intents import AnswerRequest, ApplyWork, UndoLast
+from forkdeck.model.work import WorkDiff
 from forkdeck.ui.screens.dialog import Confirm
 from forkdeck.ui.screens.diff import DiffScreen
+from forkdeck.ui.start_rows import here_first
 from forkdeck.ui.terminal import Terminal
 from forkdeck.ui.theme import shipped_folder, user_folder
 from forkdeck.ui.widgets.line_widget import LineWidget
+from tests.ui.fakes import summary
 from tests.ui.test_deck import Driver, driven
 from tests.widgets import scenes
 from tests.widgets.host import text_of
@@ -225,3 +228,27 @@ async def test_what_is_below_the_board_is_counted(count: int) -> None:
         assert driver.selected in driver.screen.view.order
         chosen = driver.deck.state.forks[driver.selected].name
         assert any(chosen in line for line in text_of(board))
+
+
+async def test_a_diff_without_changes_offers_no_apply(monkeypatch: pytest.MonkeyPatch) -> None:
+    script = scenes.deck(3)
+    script.add(
+        WorkSaved(run="f2", ref="refs/forkdeck/s/f2", commit="aa", base="4f", files=(), commits=0)
+    )
+    async with driven(script.events) as driver:
+
+        async def nothing(_: str) -> WorkDiff:
+            return WorkDiff(base="4f", commit="aa")
+
+        monkeypatch.setattr(driver.deck, "diff", nothing)
+        await driver.keys("tab", "2", "d", "enter")
+        screen = driver.pilot.app.screen
+        assert isinstance(screen, DiffScreen)
+        assert "nothing to apply" in "\n".join(text_of(screen.sheet))
+        assert "Enter" not in "\n".join([*text_of(screen.sheet), *text_of(screen.footer)])
+        assert driver.deck.asked(ApplyWork) == []
+
+
+def test_sessions_of_this_directory_stand_first() -> None:
+    found = [summary(number, cwd=cwd) for number, cwd in enumerate(("/b", "/a", "/b", "/a"))]
+    assert [each.forks for each in here_first(found, "/a")] == [1, 3, 0, 2]
