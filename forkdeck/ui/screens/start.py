@@ -19,7 +19,7 @@ from forkdeck.ui.bindings import Zone, footer_keys
 from forkdeck.ui.commands import UiAction, completions, interpret, runs_alone
 from forkdeck.ui.editor import edit
 from forkdeck.ui.keyboard import CTRL_D, Keyed, key_of
-from forkdeck.ui.lines import line, outside
+from forkdeck.ui.lines import wrapped
 from forkdeck.ui.prompt import PromptArea, Purpose
 from forkdeck.ui.prompt_box import PromptBox
 from forkdeck.ui.sheet import Sheet
@@ -123,10 +123,12 @@ class StartScreen(Keyed, Screen[None], inherit_bindings=False):
         self.footer.update_state("START" if focused else "PROMPT", left, right)
 
     def say(self, text: str) -> None:
-        """Show one line above the prompt until the next key."""
+        """Show a message above the prompt, whole, until the next key."""
         self.note.display = bool(text)
-        self.note.show([line([("warn-strong", " ! "), ("text", outside(text))],
-                             width=max(10, self.size.width), fill="warn")])  # fmt: skip
+        width = max(10, self.size.width)
+        rows = wrapped(f"! {text}", width=width, margin=1, style="text", fill="warn")
+        self.note.styles.height = len(rows)
+        self.note.show(rows)
 
     def on_resize(self) -> None:
         """Draw for the new size."""
