@@ -96,7 +96,7 @@ def test_lines_say_no_word_twice_and_nothing_that_is_not_so() -> None:
     place = RequestDelayed(run="f1", reason="place", wait_ms=0)
     assert printed(queued(), place)[-1].endswith("WAIT  place")
     again = SessionResumed(resumed_at="2026-12-01T02:33:55.618082+00:00")
-    assert printed(again)[-1].endswith("session resumed 2026-12-01 02:33 UTC")
+    assert printed(again)[-1].endswith("session resumed Tue 01 Dec 02:33 UTC")
     closed = printed(queued(), started(), ended(report="x", reason="end_turn"), SessionClosed())
     assert closed[-1].endswith("forks: 1 DONE"), "who reads lines has read them"
     claims = ClaimsChecked(run="f1", checked=6, verified=0)

@@ -10,13 +10,14 @@ from forkdeck.model.ids import PARENT
 from forkdeck.model.state import DeckState
 from forkdeck.store import selectors
 from forkdeck.ui.theme import load_themes, shipped_folder, variable_defaults
+from forkdeck.ui.widgets.ask_strip import AskStrip
 from forkdeck.ui.widgets.board import Board
 from forkdeck.ui.widgets.empty import EmptyDeck
 from forkdeck.ui.widgets.facts import Facts
 from forkdeck.ui.widgets.facts_of import deck_sections
 from forkdeck.ui.widgets.line_widget import DrawOptions, Gap, LineWidget
 from forkdeck.ui.widgets.pane import Pane
-from forkdeck.ui.widgets.status_line import AskStrip, FooterLine, TitleLine
+from forkdeck.ui.widgets.status_line import FooterLine, TitleLine
 
 KEYS = (
     ("Tab", "prompt"), ("j k", "move"), ("Enter", "zoom"), ("Space", "peek"), ("x", "abort"),

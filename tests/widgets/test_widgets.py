@@ -15,6 +15,7 @@ from forkdeck.model.work import DiffLine, WorkDiff
 from forkdeck.store import selectors
 from forkdeck.store.cells import cell_width
 from forkdeck.store.rows_diff import parse_patch
+from forkdeck.ui.widgets.ask_strip import AskStrip
 from forkdeck.ui.widgets.board import Board
 from forkdeck.ui.widgets.diff_view import DiffView
 from forkdeck.ui.widgets.empty import EmptyDeck
@@ -23,7 +24,7 @@ from forkdeck.ui.widgets.facts_of import deck_sections, fork_sections
 from forkdeck.ui.widgets.line_widget import DrawOptions, LineWidget
 from forkdeck.ui.widgets.paint import Palette, highlight
 from forkdeck.ui.widgets.pane import Pane
-from forkdeck.ui.widgets.status_line import AskStrip, FooterLine, TitleLine
+from forkdeck.ui.widgets.status_line import FooterLine, TitleLine
 from forkdeck.ui.widgets.timeline import Timeline, lanes_of
 from forkdeck.ui.widgets.transport_line import TransportLine
 from tests.widgets import scenes

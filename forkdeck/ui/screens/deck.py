@@ -34,8 +34,9 @@ from forkdeck.ui.screens.deck_body import DeckBody
 from forkdeck.ui.screens.deck_keys import DeckKeys
 from forkdeck.ui.screens.deck_talk import DeckTalk
 from forkdeck.ui.sheet import Sheet
+from forkdeck.ui.widgets.ask_strip import AskStrip
 from forkdeck.ui.widgets.pane import Pane
-from forkdeck.ui.widgets.status_line import AskStrip, FooterLine, TitleLine
+from forkdeck.ui.widgets.status_line import FooterLine, TitleLine
 from forkdeck.ui.widgets.timeline import Timeline, lanes_of
 from forkdeck.ui.widgets.transport_line import TransportLine
 
