@@ -64,7 +64,7 @@ from forkdeck.model.state import DeckState
 from forkdeck.model.words import STATUS_OF
 from forkdeck.store.changes import answer_items
 from forkdeck.store.figures import instant, limit_words, plural
-from forkdeck.store.flags import pace_words
+from forkdeck.store.flags import pace_change
 from forkdeck.store.selectors import metrics
 from forkdeck.store.text import one_line
 
@@ -161,9 +161,8 @@ def _step(event: Event, state: DeckState) -> list[Line]:
         case MessageFinished():
             items = answer_items(event.message, event.at_ms)
             return [Line("SAYS", item.text, block=True) for item in items if item.kind == "text"]
-        case PaceChanged():
-            words = pace_words(state) or f"{event.width} requests at once again"
-            return [Line("NOTE", words)]
+        case PaceChanged() if state.pace is not None:
+            return [Line("NOTE", pace_change(state.pace))]
         case RequestDelayed():
             seconds = f" {event.wait_ms / 1000:.1f} s" if event.wait_ms else ""
             return [Line("WAIT", f"{event.reason}{seconds} {event.message}".rstrip())]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from forkdeck.model.state import DeckState, ForkState, RunState
+from forkdeck.model.state import DeckState, ForkState, Pace, RunState
 from forkdeck.model.words import SlowClock
 from forkdeck.store.figures import clock, dollars, limit, money, percent
 from forkdeck.store.text import one_line
@@ -85,11 +85,20 @@ def context_words(state: DeckState) -> str:
 
 
 def pace_words(state: DeckState, *, short: bool = False) -> str:
-    """Say how many requests may be out while that is fewer than usual, and why; else empty."""
+    """Say how many requests may be out while that is fewer than usual, and why; else empty.
+
+    Where nothing runs nothing is held back, so nothing is said.
+    """
     pace = state.pace
-    if pace is None or pace.width >= pace.most:
+    runs = state.parent.turn.running or not all(fork.settled for fork in state.forks.values())
+    if pace is None or pace.width >= pace.most or not runs:
         return ""
-    if short:
-        return f"{pace.width} of {pace.most} at once"
+    return f"{pace.width} of {pace.most} at once" if short else pace_change(pace)
+
+
+def pace_change(pace: Pace) -> str:
+    """Say how many requests may be out from now on, and why fewer than usual."""
+    if pace.width >= pace.most:
+        return f"{pace.width} requests at once again"
     why = f", after a {one_line(pace.reason, 20)}" if pace.reason else ""
     return f"{pace.width} of {pace.most} requests at once{why}"

@@ -141,7 +141,7 @@ def delay_words(delay: Delay, now_ms: int) -> str:
     names = {
         "cache": "for the first fork to warm the cache",
         "place": "for a free place",
-        "budget": "for other steps in the budget",
+        "budget": "for a shared budget",
         "connection": "connection lost",
         "cut": "answer cut",
     }
@@ -170,7 +170,8 @@ def brief_delay(delay: Delay, now_ms: int) -> str:
 def _steer_waits(fork: ForkState | None, run: RunState) -> str:
     """Return what a message to a fork waits for before the fork gets it."""
     if fork is None or fork.settled:
-        return "not delivered, r goes on with it"
+        never = fork is not None and fork.started_at_ms is None
+        return "not delivered, it never started" if never else "not delivered, r goes on with it"
     if fork.status in ("PLAN", "QUE"):
         return "waits for the fork to start"
     return "waits for the tool to end" if run.tools else "waits for the answer to end"

@@ -236,7 +236,7 @@ class ForkDeckApp(AppActions, inherit_bindings=False):
         try:
             deck = await opening()
         except Exception as error:  # noqa: BLE001 - whatever an opening raises becomes its card
-            await self._not_opened(error)
+            await self._not_opened(error, asked=isinstance(first, SendPrompt))
             return
         finally:
             self._opening = False
@@ -248,12 +248,12 @@ class ForkDeckApp(AppActions, inherit_bindings=False):
         if first is not None:
             screen.submit(first)
 
-    async def _not_opened(self, error: Exception) -> None:
+    async def _not_opened(self, error: Exception, *, asked: bool) -> None:
         if self.deck is not None:
             trouble = Trouble.of(error)
             self.tell(f"{trouble.what} {trouble.remedy}".strip())
             return
-        kept = "Your prompt is in the history: press ↑." if self.history.entries else ""
+        kept = "Your prompt is in the history: press ↑." if asked else ""
         await self._replace(ErrorScreen(Trouble.of(error, kept)))
 
     async def _replace(self, screen: Screen[None]) -> None:

@@ -14,11 +14,11 @@ from forkdeck.model.events.turn import HistoryCompacted, ShellRan
 from forkdeck.model.ids import PARENT
 from forkdeck.model.intents import AbortFork, CancelTool, CompactParent, IntentResult
 from forkdeck.model.raw import to_raw
-from forkdeck.model.state import DeckState, Delay
+from forkdeck.model.state import DeckState, Delay, Pace
 from forkdeck.model.usage import Usage
 from forkdeck.store.cache_view import cache_view
 from forkdeck.store.figures import readable_instants
-from forkdeck.store.flags import context_words, flags_of, reason_words, slow_words
+from forkdeck.store.flags import context_words, flags_of, pace_words, reason_words, slow_words
 from forkdeck.store.rows import RowBuffer
 from forkdeck.store.rows_live import brief_delay, tail_rows
 from forkdeck.store.rows_types import Grid
@@ -135,6 +135,24 @@ def test_a_message_to_a_fork_says_what_it_waits_for() -> None:
     assert _steer_lines(state, "PLAN") == [f"steer, waits for the fork to start: {said}"]
     over = [f"steer, not delivered, r goes on with it: {said}"]
     assert _steer_lines(state, "ABRT", calls=False) == over
+
+
+def test_what_never_started_cannot_go_on() -> None:
+    state = scenes.troubled().state()
+    unborn = replace(state.forks["f2"], started_at_ms=None)
+    state = replace(state, forks={**state.forks, "f2": unborn})
+    said = "steer, not delivered, it never started: Leave notes.md alone."
+    assert _steer_lines(state, "ABRT", calls=False) == [said]
+
+
+def test_the_pace_is_told_while_something_runs() -> None:
+    """A number that holds nobody back is no news."""
+    state = replace(scenes.troubled().state(), pace=Pace(4, 9, "429"))
+    assert pace_words(state) == "4 of 9 requests at once, after a 429"
+    assert pace_words(state, short=True) == "4 of 9 at once"
+    over = {name: replace(fork, status="DONE") for name, fork in state.forks.items()}
+    run = replace(state.parent, turn=replace(state.parent.turn, running=False))
+    assert pace_words(replace(state, forks=over, runs={**state.runs, PARENT: run})) == ""
 
 
 def test_a_private_fork_is_marked() -> None:

@@ -199,7 +199,8 @@ class DeckBase(Keyed, Screen[None], inherit_bindings=False):
         name = fork.name
         if fork.settled:
             return Purpose("resume", handle, f"Continue {name} with a message")
-        return Purpose("steer", handle, f"Steer {name}: it reads this after the current tool")
+        when = "when it starts" if fork.started_at_ms is None else "after the current step"
+        return Purpose("steer", handle, f"Steer {name}: it reads this {when}")
 
     def select(self, run: str) -> None:
         """Select a run; its pane comes on screen when there are panes."""
