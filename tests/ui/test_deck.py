@@ -524,7 +524,9 @@ async def test_diff_apply_discard_and_undo() -> None:
         assert isinstance(driver.pilot.app.screen, Confirm)
         await driver.keys("escape")
         assert driver.deck.asked(UndoLast) == []
-        await driver.keys("u", "enter")
+        await driver.keys("u", "u")
+        assert driver.deck.asked(UndoLast) == [], "the Enter that follows must not act elsewhere"
+        await driver.keys("enter")
         assert driver.deck.asked(UndoLast) == [UndoLast(handle="f2")]
 
 

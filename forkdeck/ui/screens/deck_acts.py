@@ -294,7 +294,7 @@ def undo_dialog(entry: UndoEntry) -> Confirm:
     """Return the question before an undo that changes files in the parent's tree."""
     lines = [entry.label, "Your tree goes back to what it was just before; nothing else moves.",
              f"Kept in {entry.ref}."]  # fmt: skip
-    return Confirm("Undo this?", lines, yes="undo", extra="u")
+    return Confirm("Undo this?", lines, yes="undo")
 
 
 def discard_dialog(fork: ForkState) -> Confirm:
