@@ -11,13 +11,7 @@ from forkdeck.model.state import Ask, DeckState
 def plan_ask(state: DeckState, handle: str) -> Ask | None:
     """Return the open question about the launch that a planned fork is part of."""
     fork = state.forks.get(handle)
-    if fork is None or fork.settled or not state.asks:
-        return None
-    for ask in state.asks:
-        plan = ask.event.plan
-        if plan is not None and any(each.handle == handle for each in plan.forks):
-            return ask
-    return None
+    return None if fork is None or fork.settled else _about(state, handle)
 
 
 def answerable_ask(state: DeckState, run: str) -> Ask | None:
@@ -25,14 +19,7 @@ def answerable_ask(state: DeckState, run: str) -> Ask | None:
 
     A fork that was left out of a plan still stands for that plan while it is asked about.
     """
-    found = shown_ask(state, run)
-    if found is not None:
-        return found
-    for ask in state.asks:
-        plan = ask.event.plan
-        if plan is not None and any(each.handle == run for each in plan.forks):
-            return ask
-    return None
+    return shown_ask(state, run) or _about(state, run)
 
 
 def asks_of(state: DeckState, run: str) -> list[Ask]:
@@ -46,3 +33,12 @@ def shown_ask(state: DeckState, run: str) -> Ask | None:
     """Return the request that an answer on a run is for, or None."""
     found = asks_of(state, run) if state.asks else []
     return found[0] if found else None
+
+
+def _about(state: DeckState, handle: str) -> Ask | None:
+    """Return the open question about a launch that names a fork, left out of it or not."""
+    for ask in state.asks:
+        plan = ask.event.plan
+        if plan is not None and any(each.handle == handle for each in plan.forks):
+            return ask
+    return None

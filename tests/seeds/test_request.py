@@ -139,19 +139,21 @@ def test_faults_are_named(messages: list[JsonDict], fault: str) -> None:
         check(messages)
 
 
+def fork_state(**more: Any) -> ForkState:
+    values: dict[str, Any] = {
+        "handle": "f1", "batch": "b1", "index": 0, "name": "n", "task": "t", "seed": "none",
+        "from_run": "p", "depth": 1, "write": False, "queued_at_ms": 0,
+    }  # fmt: skip
+    return ForkState(**{**values, **more})
+
+
 def test_directive_is_last_and_takes_any_task() -> None:
     """T25, T32: scope, policy and directory stand in the directive; `$` in a task is literal."""
-    fork = ForkState(
+    fork = fork_state(
         handle="f2",
-        batch="b1",
-        index=0,
-        name="n",
         task="cost $HOME $task ${x}",
         seed="before_call",
-        from_run="p",
-        depth=1,
         write=True,
-        queued_at_ms=0,
         boundary=3,
         max_turns=9,
         budget_usd="0.50",
@@ -168,20 +170,7 @@ def test_directive_is_last_and_takes_any_task() -> None:
 def policy_of(
     *declared: str, barred: frozenset[str] = FORKING, write: bool = False, **more: Any
 ) -> str:
-    fork = ForkState(
-        handle="f1",
-        batch="b1",
-        index=0,
-        name="n",
-        task="t",
-        seed="none",
-        from_run="p",
-        depth=1,
-        write=write,
-        queued_at_ms=0,
-        **more,
-    )
-    return policy_words(fork, Gives(declared, barred))
+    return policy_words(fork_state(write=write, **more), Gives(declared, barred))
 
 
 def test_the_policy_says_what_is_true_for_the_run() -> None:
