@@ -12,7 +12,7 @@ from decimal import Decimal
 from statistics import mean
 from typing import TYPE_CHECKING
 
-from forkdeck.engine.step_price import DIRECTIVE_TOKENS
+from forkdeck.engine.step_price import DIRECTIVE_TOKENS, Price, price_at
 from forkdeck.model.launching import ForkPrice
 from forkdeck.store.plan_figures import CENT
 
@@ -67,15 +67,13 @@ def estimate(
     written: it is in the cache, or the endpoint caches nothing or does not say so, and all is
     counted as fresh input.
     """
-    price = prices.per_token_usd(plan.head.model)
+    price = price_at(prices, endpoint, plan.head.model)
     if price is None:
         return None, None
-    fresh, write, read, output = price
-    if not endpoint.caches:
-        return _one(plan, (fresh, fresh, output), usual, first=fresh), None
-    rates = (write, read, output)
-    one = _one(plan, rates, usual, first=read)
-    return one, None if warm else _one(plan, rates, usual, first=write)
+    _, write, read, _ = price
+    one = _one(plan, price, usual, first=read)
+    led = not warm and endpoint.caches
+    return one, _one(plan, price, usual, first=write) if led else None
 
 
 def override_note(plan: ForkPlan, prefix_tokens: int | None, prices: PriceBook) -> str:
@@ -91,18 +89,16 @@ def override_note(plan: ForkPlan, prefix_tokens: int | None, prices: PriceBook) 
     return f"{what} is an override: the whole shared cache is lost for it{cost}."
 
 
-def _one(
-    plan: ForkPlan, rates: tuple[Decimal, Decimal, Decimal], usual: Habit, *, first: Decimal
-) -> ForkPrice:
+def _one(plan: ForkPlan, price: Price, usual: Habit, *, first: Decimal) -> ForkPrice:
     """Price one fork: its first request, then steps that each read what the last one wrote.
 
     Args:
         plan: The fork.
-        rates: Per token: written, read, answered.
+        price: Per token.
         usual: What a fork does as a rule.
         first: Per token of the prefix in the first request.
     """
-    write, read, output = rates
+    _, write, read, output = price
     prefix = plan.warmth.tokens or plan.head.estimated_tokens + _seed_tokens(plan)
     begin = prefix * first + DIRECTIVE_TOKENS * write
     answer = usual.answer_tokens * output

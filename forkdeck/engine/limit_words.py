@@ -10,6 +10,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from forkdeck.errors import AdmissionRefused, ForkDeckError
+from forkdeck.store.figures import plural
 
 if TYPE_CHECKING:
     from forkdeck.engine.scopes import Scope
@@ -110,7 +111,7 @@ def too_dear(kind: str, count: int, need: str, left: str, limit: str) -> Admissi
     setting = setting_of(kind, limit)
     has = f"a batch has {left} ({setting})" if kind == "batch" else f"this session has {left} left"
     return AdmissionRefused(
-        f"{limit}: {count} fork{'s' if count != 1 else ''} would need at least {need} to begin and "
+        f"{limit}: {plural(count, 'fork')} would need at least {need} to begin and "
         f"to report, and {has}.",
         f"Start fewer forks, or ask the person to raise {setting}.",
     )

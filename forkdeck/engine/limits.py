@@ -41,6 +41,7 @@ from forkdeck.engine.step_price import (
     answer_tokens,
     first_usd,
     new_tokens,
+    price_at,
     prompt_usd,
     report_usd,
 )
@@ -338,11 +339,7 @@ class Purse:
         return rooms
 
     def _price(self, model: str) -> Price | None:
-        """Return what a token costs; all input is fresh where nothing is cached."""
-        price = self._prices.per_token_usd(model)
-        if price is None or self._provider.endpoint_for(model).caches:
-            return price
-        return (price[0], price[0], price[0], price[3])
+        return price_at(self._prices, self._provider.endpoint_for(model), model)
 
     def _is_cold(self, warmth: Warmth, model: str) -> bool:
         """Tell whether a request sent now would read nothing from the cache."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 if TYPE_CHECKING:
     from forkdeck.engine.plans import ForkPlan
     from forkdeck.engine.run import Run
+    from forkdeck.model.ports import EndpointFacts, PriceBook
 
 Price: TypeAlias = tuple[Decimal, Decimal, Decimal, Decimal]
 """US dollars per token: input, cache write, cache read, output."""
@@ -20,6 +21,14 @@ DIRECTIVE_TOKENS = 600
 
 HELD_TOKENS = DIRECTIVE_TOKENS + REPORT_TOKENS
 """What every living fork keeps of a shared budget of tokens, to begin and to report."""
+
+
+def price_at(prices: PriceBook, endpoint: EndpointFacts, model: str) -> Price | None:
+    """Return what a token of `model` costs there: all input is fresh where nothing is cached."""
+    price = prices.per_token_usd(model)
+    if price is None or endpoint.caches:
+        return price
+    return (price[0], price[0], price[0], price[3])
 
 
 def new_tokens(run: Run, *, cold: bool) -> int:
